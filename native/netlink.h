@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rtnetlink: one multicast socket, strict dumps on sockets of their own, and one
+ * parser for both. Feeds an engine and, where wanted, a tap (a copy of every
+ * applied record, for recordings and `events`).
+ */
+#ifndef ADDRTRACKER_NETLINK_H
+#define ADDRTRACKER_NETLINK_H
+
+#include "engine.h"
+
+/* Parses one netlink message (nlmsghdr first) into `out` (AT_RECORD_MAX bytes).
+ * > 0: size of the record; 0: nothing for us (other type, other family, cloned, local table);
+ * -EBADMSG: malformed. Never reads beyond `len`. */
+int at_parse(const void *msg, size_t len, uint64_t boot_ns, uint32_t flags, void *out);
+
+enum at_wake {
+	AT_WAKE_CHANGED = 1,	/* at_engine_changed() is not 0 */
+	AT_WAKE_DIRTY = 2,	/* at_engine_dirty() is not empty */
+	AT_WAKE_TIMEOUT = 4,
+	AT_WAKE_USER = 8,	/* at_source_wake() */
+	AT_WAKE_TAP = 16,	/* the tap holds records */
+};
+
+struct at_source_counters {
+	uint64_t seen[64];	/* messages by nlmsg_type - RTM_BASE (16); others in [63] */
+	uint64_t dropped[64];	/* of these: not relevant to any policy */
+	uint64_t malformed;
+	uint64_t overruns;	/* ENOBUFS */
+	uint64_t tap_lost;	/* records that did not fit the tap */
+	uint64_t apply_ns_sum;
+	uint64_t apply_ns_bucket[24];	/* [i]: at most 64 << i ns, from record to best candidate */
+	uint64_t dumps[AT_SCOPES];
+	uint64_t dump_failures[AT_SCOPES];
+	uint64_t rcvbuf;	/* bytes granted */
+};
+
+struct at_source;
+
+/* 0, or -errno. rcvbuf in bytes (SO_RCVBUFFORCE, else SO_RCVBUF). The engine must outlive it. */
+int at_source_open(struct at_engine *e, uint32_t rcvbuf, struct at_source **out);
+void at_source_close(struct at_source *s);
+/* Blocks until something is due: drains, applies, ranks. deadline_ns: CLOCK_BOOTTIME, UINT64_MAX =
+ * none. Returns enum at_wake bits, or -errno when the socket is gone for good. */
+int at_source_wait(struct at_source *s, uint64_t deadline_ns);
+/* Drains what is queued without blocking; bits as above. */
+int at_source_drain(struct at_source *s);
+/* Strict dump of one scope: drain, begin, entries, drain, end. 0, -errno (the fail mark was
+ * applied). */
+int at_source_dump(struct at_source *s, uint32_t scope, uint32_t ifindex, uint32_t table,
+		   uint32_t flags);
+void at_source_wake(struct at_source *s);	/* from any thread */
+void at_source_counters(const struct at_source *s, struct at_source_counters *out);
+int at_source_fd(const struct at_source *s);	/* the multicast socket, for tests */
+
+/* Tap: on/off with a size in bytes; read moves whole records. */
+int at_source_tap(struct at_source *s, size_t size);
+size_t at_source_tap_read(struct at_source *s, void *buf, size_t max);
+
+uint64_t at_boot_ns(void);
+/* Moves this process into a network namespace: a name under /run/netns or a path. -errno. */
+int at_netns_enter(const char *name);
+
+#endif

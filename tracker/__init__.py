@@ -1,0 +1,1 @@
+"""The primary IPv4 and IPv6 address of this node, followed as the kernel changes."""

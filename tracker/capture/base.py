@@ -1,0 +1,46 @@
+"""What every source can do."""
+
+from __future__ import annotations
+
+import enum
+from typing import Protocol
+
+from tracker.engine.base import Engine
+from tracker.model import Scope
+
+
+class Wake(enum.IntFlag):
+    """Why a wait ended (enum at_wake)."""
+
+    CHANGED = 1
+    DIRTY = 2
+    TIMEOUT = 4
+    USER = 8
+    TAP = 16
+
+
+class Source(Protocol):
+    """Feeds one engine; opened with it."""
+
+    name: str
+    """"netlink", "pyroute2", "replay" (later "bpf")."""
+    engine: Engine
+
+    def wait(self, deadline_ns: int) -> Wake:
+        """Block until something is due or CLOCK_BOOTTIME reaches `deadline_ns`."""
+
+    def drain(self) -> Wake:
+        """Apply what is queued, without blocking."""
+
+    def dump(self, scope: Scope, ifindex: int = 0, table: int = 0, *, audit: bool = False) -> bool:
+        """Dump one scope into the engine: begin, entries, end. False when it failed."""
+
+    def wake(self) -> None:
+        """End a wait, from any thread or a signal handler."""
+
+    def close(self) -> None:
+        """Free sockets; the engine stays."""
+
+    def counters(self) -> dict[str, int]:
+        """Flat counters: seen.TYPE, dropped.TYPE, malformed, overruns, tap_lost,
+        dumps.SCOPE, dump_failures.SCOPE, rcvbuf, apply_ns_sum, apply_ns_bucket.N."""

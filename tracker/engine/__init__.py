@@ -1,0 +1,1 @@
+"""State and ranking: records in, views out."""

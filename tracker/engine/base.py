@@ -1,0 +1,63 @@
+"""What every engine can do; the rules are in docs/engine.md."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tracker.model import Dirty, PolicyTable, Row, Scope, View
+
+NEVER = (1 << 64) - 1
+"""A deadline that does not come."""
+
+
+class Engine(Protocol):
+    """State and ranking of one network namespace."""
+
+    name: str
+    """"native" or "reference"."""
+
+    def set_policy(self, selection: int, policy: PolicyTable) -> None:
+        """Set or replace a selection and rank it anew."""
+
+    def drop_policy(self, selection: int) -> None:
+        """Forget a selection."""
+
+    def set_incumbent(self, selection: int, family: str, address: str | None) -> None:
+        """Name the present answer, which stays among equals."""
+
+    def set_v6_silent_down(self, on: bool) -> None:
+        """Follow net.ipv6.route.skip_notify_on_dev_down."""
+
+    def apply(self, records: bytes) -> int:
+        """Apply records one after the other; how many. Malformed ones end it and are counted."""
+
+    def tick(self, now_ns: int) -> None:
+        """Run what is due by `now_ns` (CLOCK_BOOTTIME)."""
+
+    def deadline(self) -> int:
+        """CLOCK_BOOTTIME in ns of the next tick that is due, NEVER without one."""
+
+    def changed(self) -> set[tuple[int, str]]:
+        """(selection, family) of each view that changed since the last call."""
+
+    def view(self, selection: int, family: str) -> View:
+        """What a decision needs."""
+
+    def rows(self, selection: int, family: str) -> list[Row]:
+        """Every address, ranked ones first in order, then rejected ones by address."""
+
+    def dirty(self) -> list[Dirty]:
+        """Scopes to be dumped, lost ones first."""
+
+    def lose(self, scopes: tuple[Scope, ...]) -> None:
+        """Mark scopes as lost."""
+
+    def tables(self) -> list[int]:
+        """Routing tables that some selection names."""
+
+    def snapshot(self) -> bytes:
+        """The state as dump entries: links, addresses, nexthops, routes, each by key."""
+
+    def counters(self) -> dict[str, int]:
+        """Flat counters: applied.KIND.OP, ignored, malformed, inferred.RN, drift.SCOPE,
+        voided.SCOPE, links, addresses, routes, nexthops."""

@@ -1,0 +1,242 @@
+"""Typed values that everyone shares."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+IPV4 = "ipv4"
+IPV6 = "ipv6"
+FAMILIES = (IPV4, IPV6)
+AF_INET = 2
+AF_INET6 = 10
+AF_OF = {IPV4: AF_INET, IPV6: AF_INET6}
+FAMILY_OF = {AF_INET: IPV4, AF_INET6: IPV6}
+
+NANOSECONDS = 1_000_000_000
+
+
+class Scope(enum.IntEnum):
+    """What one dump covers (enum at_scope)."""
+
+    LINK = 0
+    ADDR4 = 1
+    ADDR6 = 2
+    NEXTHOP = 3
+    ROUTE4 = 4
+    ROUTE6 = 5
+
+
+class Reject(enum.IntEnum):
+    """Why an address is no candidate (enum at_reject), in order of the checks."""
+
+    NONE = 0
+    FAMILY_NOT_WANTED = 1
+    UNSPECIFIED = 2
+    LOOPBACK = 3
+    LINK_LOCAL = 4
+    MULTICAST = 5
+    RESERVED = 6
+    DAD_FAILED = 7
+    TENTATIVE = 8
+    LINK_DOWN = 9
+    EXCLUDED_ADDRESS = 10
+    EXCLUDED_NETWORK = 11
+    OTHER_VRF = 12
+    EXCLUDED_INTERFACE = 13
+    NOT_IN_MODE = 14
+    NO_DEFAULT_ROUTE = 15
+
+    @property
+    def label(self) -> str:
+        """The name that users see, part of the API."""
+        return self.name.lower().replace("_", "-")
+
+
+class Criterion(enum.IntEnum):
+    """What ranks candidates (enum at_criterion); lower values are better."""
+
+    STATIC = 1
+    MODE = 2
+    INTERNAL = 3
+    DEFAULT_ROUTE = 4
+    PREFSRC = 5
+    NOT_DEPRECATED = 6
+    NOT_VIP_LIKE = 7
+    NOT_TEMPORARY = 8
+    ASSIGNED = 9
+    INCUMBENT = 10
+    GATEWAY_ON_LINK = 11
+    PRIMARY_FLAG = 12
+    GLOBAL_BEFORE_ULA = 13
+    NEXTHOP_WEIGHT = 14
+    IFINDEX = 15
+    AGE = 16
+    ADDRESS = 17
+
+    @property
+    def label(self) -> str:
+        """The name that users see, part of the API."""
+        return self.name.lower().replace("_", "-")
+
+
+NO_ROUTE = 1 << 35
+"""Value of the criterion default-route of an address without one."""
+
+
+class Tier(enum.IntEnum):
+    """Stages of selection: an address of a later one counts only if no earlier one has any."""
+
+    ROUTE = 0
+    LOOPBACK = 1
+    FALLBACK = 2
+    NONE = 3
+
+
+class Fallback(enum.IntEnum):
+    """What to take when no default route leads to an address."""
+
+    NONE = 0
+    AUTO = 1
+    PHYSICAL = 2
+    INTERFACE = 3
+
+
+class Network(NamedTuple):
+    """An address range; `address` is packed (4 or 16 bytes)."""
+
+    family: int
+    prefixlen: int
+    address: bytes
+
+
+class PolicyTable(NamedTuple):
+    """A policy as the engines run it (struct at_policy)."""
+
+    families: tuple[str, ...]
+    table: int
+    criteria: tuple[Criterion, ...]
+    """In order, without ADDRESS, which is always last and implied."""
+    displacing: frozenset[Criterion]
+    """Those marked D: they may displace a valid incumbent."""
+    fallback: Fallback
+    fallback_name: str
+    """fnmatch pattern of Fallback.INTERFACE, else ""."""
+    exclude_names: tuple[str, ...]
+    keep_names: tuple[str, ...]
+    exclude_kinds: tuple[str, ...]
+    exclude: tuple[Network, ...]
+    """Host length: excluded-address, else excluded-network."""
+    statics: tuple[Network, ...]
+    internal: tuple[Network, ...]
+
+
+class Row(NamedTuple):
+    """One address on one link, judged by one selection (struct at_row)."""
+
+    family: str
+    address: str
+    prefixlen: int
+    peer: str
+    """Other end of a point-to-point address, "" without one."""
+    ifindex: int
+    interface: str
+    """Name of the link, "" if the link is not known."""
+    flags: int
+    """IFA_F_*."""
+    proto: int
+    cstamp: int
+    """Creation, 1/100 s since boot."""
+    reject: Reject
+    own_reject: Reject
+    tier: Tier
+    carrier: bool
+    rank: int
+    """1 is best; 0 = rejected."""
+    values: tuple[int, ...]
+    """By position in the policy's criteria."""
+
+
+class View(NamedTuple):
+    """What a decision needs to know of one selection and family (struct at_view)."""
+
+    best: Row | None
+    incumbent: Row | None
+    default_routes: int
+    other_defaults: int
+    bad_defaults: int
+    default_links: int
+    rival: bool
+    first_diff: int
+    """Position of the criterion on which best and incumbent first differ; -1 same address or
+    one is missing; -2 the tier; len(criteria): the address itself."""
+    fallback_count: int
+    last_change_ns: int
+    """CLOCK_BOOTTIME of the last change to any row of this family."""
+    cause: bytes
+    """The record that last changed best or incumbent, without legs; b"" = none."""
+
+
+class Dirty(NamedTuple):
+    """A scope that must be dumped (struct at_dirty)."""
+
+    scope: Scope
+    ifindex: int
+    table: int
+    lost: bool
+    rule: int
+
+
+class State(enum.StrEnum):
+    """State of a decision for one family (design section 7)."""
+
+    SETTLING = "settling"
+    STABLE = "stable"
+    HOLDING = "holding"
+    LOST = "lost"
+    NONE = "none"
+
+
+class Cause(NamedTuple):
+    """What made a decision change."""
+
+    change: str
+    """For example "RTM_NEWADDR 192.0.2.10/24 bond0"."""
+    process: str | None
+    pid: int | None
+
+
+class Choice(NamedTuple):
+    """The decision for one family of one selection."""
+
+    family: str
+    address: str | None
+    state: State
+    stale: bool
+    prefixlen: int
+    interface: str
+    ifindex: int
+    reason: str
+    """Why this address, for example "default-route metric 100"; or why none."""
+    warnings: tuple[str, ...]
+
+
+class Decision(NamedTuple):
+    """All that publishers see."""
+
+    generation: int
+    time_ns: int
+    """CLOCK_REALTIME of the last change."""
+    hostname: str
+    families: tuple[str, ...]
+    choices: dict[str, Choice]
+    """The node's own selection, by family."""
+    selections: dict[str, dict[str, Choice]]
+    """Named selections, by name and family."""
+    cause: Cause | None
+    warnings: tuple[str, ...]
+
+    @property
+    def stale(self) -> bool:
+        """True while any published value may be out of date."""
+        return any(choice.stale for choice in self.choices.values())
