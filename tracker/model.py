@@ -219,6 +219,24 @@ class Choice(NamedTuple):
     reason: str
     """Why this address, for example "default-route metric 100"; or why none."""
     warnings: tuple[str, ...]
+    ambiguous: bool
+    """Another network qualified on equal terms, or default routes lead out over several links."""
+
+
+class Change(NamedTuple):
+    """One published address that became another one."""
+
+    selection: str
+    """"" is the node's own."""
+    family: str
+    old: str | None
+    new: str
+    reason: str
+    cause: Cause | None
+    boot_ns: int
+    """CLOCK_BOOTTIME of the decision."""
+    took_ns: int
+    """From the record that caused it to the decision, hold and settle times included."""
 
 
 class Decision(NamedTuple):

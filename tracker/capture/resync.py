@@ -1,0 +1,80 @@
+"""When a scope is dumped again: at once, then at a rate that a host can bear.
+
+A loss is answered at once, then at most once a second, doubling to once in ten seconds while
+losses go on. A rule that wants its inference confirmed is answered at once, then at most every
+100 ms, or twenty times as long as the last dump of that scope took.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tracker.engine.base import NEVER
+from tracker.model import NANOSECONDS, Dirty, Scope
+
+if TYPE_CHECKING:
+    from tracker.capture.base import Source
+    from tracker.clock import Clock
+
+LOSS_FIRST_NS = NANOSECONDS
+LOSS_MOST_NS = 10 * NANOSECONDS
+CONFIRM_NS = NANOSECONDS // 10
+CONFIRM_SHARE = 20
+
+
+class _Pace:
+    """When a scope may be dumped next."""
+
+    __slots__ = ("confirm_at", "loss_at", "loss_interval", "loss_last")
+
+    def __init__(self) -> None:
+        self.loss_at = 0
+        self.loss_last = 0
+        self.loss_interval = 0
+        self.confirm_at = 0
+
+    def at(self, dirty: Dirty) -> int:
+        return self.loss_at if dirty.lost else self.confirm_at
+
+    def ran(self, dirty: Dirty, began_ns: int, ended_ns: int) -> None:
+        if dirty.lost:
+            if began_ns - self.loss_last > 2 * max(self.loss_interval, LOSS_FIRST_NS):
+                self.loss_interval = 0
+            self.loss_interval = min(LOSS_MOST_NS, 2 * self.loss_interval or LOSS_FIRST_NS)
+            self.loss_last = began_ns
+            self.loss_at = began_ns + self.loss_interval
+        self.confirm_at = ended_ns + max(CONFIRM_NS, CONFIRM_SHARE * (ended_ns - began_ns))
+
+
+class Resync:
+    """Dumps what the engine calls dirty, at the right time."""
+
+    def __init__(self, source: Source, clock: Clock) -> None:
+        self._source = source
+        self._clock = clock
+        self._pace = {scope: _Pace() for scope in Scope}
+        self.done: Counter[tuple[str, str]] = Counter()
+        """Resyncs by scope and cause ("loss" or the rule, "R1")."""
+        self.failed: Counter[str] = Counter()
+
+    def run(self) -> bool:
+        """Dump each dirty scope that is due; True if any was."""
+        ran = False
+        for dirty in self._source.engine.dirty():
+            now = self._clock.boot_ns()
+            pace = self._pace[dirty.scope]
+            if pace.at(dirty) > now:
+                continue
+            ran = True
+            name = dirty.scope.name.lower()
+            self.done[name, "loss" if dirty.lost else f"R{dirty.rule}"] += 1
+            if not self._source.dump(dirty.scope, dirty.ifindex, dirty.table):
+                self.failed[name] += 1
+            pace.ran(dirty, now, self._clock.boot_ns())
+        return ran
+
+    def deadline(self) -> int:
+        """CLOCK_BOOTTIME in ns when the next dump is due; NEVER while nothing is dirty."""
+        dirty = self._source.engine.dirty()
+        return min((self._pace[entry.scope].at(entry) for entry in dirty), default=NEVER)
