@@ -191,6 +191,11 @@ size_t at_engine_tables(const struct at_engine *e, uint32_t *out, size_t max);
 
 /* The state as records of one kind (AT_F_DUMP, op NEW), by key; bytes needed. */
 size_t at_engine_snapshot(struct at_engine *e, int kind, void *buf, size_t max);
+/* Name of a link (AT_NAME_LEN bytes); -ENOENT. */
+int at_engine_link_name(const struct at_engine *e, uint32_t ifindex, char *out);
+/* Records of the newest keys (at most 16) on which audits differed, and forgets them: the dump's
+ * entry, or the state's with op DEL where the dump lacked it. Bytes written. */
+size_t at_engine_drifts(struct at_engine *e, void *buf, size_t max);
 void at_engine_counters(const struct at_engine *e, struct at_counters *out);
 
 #endif

@@ -35,6 +35,9 @@ class Source(Protocol):
     def dump(self, scope: Scope, ifindex: int = 0, table: int = 0, *, audit: bool = False) -> bool:
         """Dump one scope into the engine: begin, entries, end. False when it failed."""
 
+    def refresh(self) -> None:
+        """Read again what the kernel does not announce (sysctls) and tell the engine."""
+
     def wake(self) -> None:
         """End a wait, from any thread or a signal handler."""
 

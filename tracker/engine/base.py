@@ -55,6 +55,13 @@ class Engine(Protocol):
     def tables(self) -> list[int]:
         """Routing tables that some selection names."""
 
+    def link_name(self, ifindex: int) -> str:
+        """Name of a link, "ifN" for one that is not known (any more)."""
+
+    def drifts(self) -> bytes:
+        """Records of the keys on which audits differed since the last call, the newest 16 at
+        most; an entry that was missing from the dump has op DEL."""
+
     def snapshot(self) -> bytes:
         """The state as dump entries: links, addresses, nexthops, routes, each by key."""
 
