@@ -176,6 +176,7 @@ uint64_t at_engine_deadline(const struct at_engine *e);	/* boot time; UINT64_MAX
 /* Bit 2 * sel + (family == AF_INET6) for each view that changed since the last call:
  * best, its row, the incumbent's row, first_diff, counts of defaults or the rival. */
 uint32_t at_engine_changed(struct at_engine *e);
+uint32_t at_engine_pending(const struct at_engine *e);	/* the same, without taking it off */
 int at_engine_view(struct at_engine *e, unsigned sel, int family, struct at_view *out);
 /* Ranked rows: candidates first, then rejected ones by address. Returns how many there are. */
 size_t at_engine_rows(struct at_engine *e, unsigned sel, int family, struct at_row *out, size_t max);
