@@ -1,0 +1,63 @@
+"""Keeps the last decision in the state directory, so that a restart goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tracker.atomic import write_atomically
+from tracker.decision import Remembered
+from tracker.session import LastRun
+
+SCHEMA = "addrtracker.state/v1"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class FileMemory:
+    """The file decision.json of one state directory."""
+
+    def __init__(self, directory: Path, boot_id: str | None = None) -> None:
+        self.path = directory / "decision.json"
+        self._boot_id = boot_id if boot_id is not None else _BOOT_ID.read_text().strip()
+
+    def load(self) -> LastRun | None:
+        """The last run's decision; None if there is none or the file is not of our making."""
+        try:
+            data = json.loads(self.path.read_bytes())
+            if data["schema"] != SCHEMA:
+                return None
+            same = data["boot_id"] == self._boot_id
+            remembered = {
+                (name, family): Remembered(
+                    address=str(entry["address"]),
+                    hold_until=entry["hold_until"] if same else None,
+                    named=bool(entry["named"]),
+                    lost=bool(entry["lost"]) and same,
+                    same_boot=same,
+                )
+                for name, families in data["selections"].items()
+                for family, entry in families.items()
+            }
+            return LastRun(int(data["generation"]), int(data["time_ns"]), remembered)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def save(self, last: LastRun) -> None:
+        """Write the file; raises OSError where the directory cannot be written."""
+        selections: dict[str, dict[str, object]] = {}
+        for (name, family), kept in last.remembered.items():
+            selections.setdefault(name, {})[family] = {
+                "address": kept.address,
+                "hold_until": kept.hold_until,
+                "named": kept.named,
+                "lost": kept.lost,
+            }
+        data = {
+            "schema": SCHEMA,
+            "boot_id": self._boot_id,
+            "generation": last.generation,
+            "time_ns": last.time_ns,
+            "selections": selections,
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path, (json.dumps(data, indent=1) + "\n").encode())

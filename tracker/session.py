@@ -1,0 +1,355 @@
+"""From a source to a decision: dumps what is dirty, follows the rankings, runs the timers.
+
+Everything that follows a host goes through here: the daemon, the commands that look once, and
+replays on a virtual clock. There is one thread; nothing in it waits for anything but the source.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from tracker.capture.record import decode, describe
+from tracker.capture.resync import Resync
+from tracker.decision import Decider, Remembered, Stability
+from tracker.engine.base import NEVER
+from tracker.model import (
+    NANOSECONDS,
+    Cause,
+    Change,
+    Choice,
+    Decision,
+    PolicyTable,
+    Scope,
+    State,
+    View,
+)
+from tracker.remarks import reason, warnings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tracker.capture.base import Source
+    from tracker.clock import Clock
+
+NODE = ""
+"""Name of the node's own selection."""
+
+OVERSLEPT_NS = NANOSECONDS
+"""A wait that ends this much after its deadline: the process was stopped or the host slept."""
+
+_FAMILY_SCOPES = {
+    "ipv4": frozenset({Scope.LINK, Scope.ADDR4, Scope.NEXTHOP, Scope.ROUTE4}),
+    "ipv6": frozenset({Scope.LINK, Scope.ADDR6, Scope.NEXTHOP, Scope.ROUTE6}),
+}
+
+
+class Settings(NamedTuple):
+    """How a session behaves; times in nanoseconds."""
+
+    stability: Stability
+    audit: int
+    """Between two audits; 0 = none."""
+    expected: tuple[str, ...] = ()
+    """Families that were asked for by name: one without an address is worth a warning."""
+
+
+INSTANT = Settings(Stability(settle=0, settle_max=0, hold=0, failback=0), audit=0)
+"""The decision follows the ranking at once: for commands that look once, and for latencies."""
+
+
+class LastRun(NamedTuple):
+    """What the last run left behind."""
+
+    generation: int
+    time_ns: int
+    """CLOCK_REALTIME of its last change."""
+    remembered: dict[tuple[str, str], Remembered]
+    """By selection and family."""
+
+
+class Memory(Protocol):
+    """Keeps the decision across restarts."""
+
+    def load(self) -> LastRun | None:
+        """What was kept; None = nothing, or nothing that can be read."""
+
+    def save(self, last: LastRun) -> None:
+        """Keep it; never raises, never blocks for long."""
+
+
+class _Follower:
+    """One selection and family: its decider and the view that it last saw."""
+
+    def __init__(self, selection: str, index: int, family: str, decider: Decider) -> None:
+        self.selection = selection
+        self.index = index
+        self.family = family
+        self.decider = decider
+        self.view: View | None = None
+        self.named: str | None = None
+        """The incumbent that the engine knows."""
+        self.published: str | None = None
+
+
+class Session:
+    """Follows one network namespace."""
+
+    def __init__(
+        self,
+        source: Source,
+        policies: Mapping[str, PolicyTable],
+        settings: Settings,
+        clock: Clock,
+        *,
+        hostname: str = "",
+        memory: Memory | None = None,
+    ) -> None:
+        self.source = source
+        self.engine = source.engine
+        self.policies = dict(policies)
+        self.settings = settings
+        self.hostname = hostname
+        self.resync = Resync(source, clock)
+        self.generation = 0
+        self.decision_changes: dict[tuple[str, str], int] = {}
+        self._clock = clock
+        self._memory = memory
+        self._kept: LastRun | None = None
+        self._followers: list[_Follower] = []
+        self._changes: list[Change] = []
+        self._time_ns = 0
+        self._cause: Cause | None = None
+        self._published: tuple[object, ...] | None = None
+        self._audit_at = NEVER
+        self._random = random.Random()  # noqa: S311 - jitter, no secret
+
+    # Life.
+
+    def start(self) -> None:
+        """Read everything once and decide for the first time."""
+        last = self._memory.load() if self._memory is not None else None
+        if last is not None:
+            self.generation = last.generation
+            self._time_ns = last.time_ns
+        now = self._clock.boot_ns()
+        for index, (selection, policy) in enumerate(self.policies.items()):
+            self.engine.set_policy(index, policy)
+            for family in policy.families:
+                kept = last.remembered.get((selection, family)) if last is not None else None
+                decider = Decider(policy, self.settings.stability, now, kept)
+                follower = _Follower(selection, index, family, decider)
+                if kept is not None:
+                    follower.published = kept.address if kept.same_boot else None
+                    self._name(follower, kept.address)
+                self._followers.append(follower)
+        self._time_ns = self._time_ns or self._clock.wall_ns()
+        self.source.refresh()
+        self.source.drain()
+        self.resync.run()
+        self._plan_audit()
+        self._decide()
+
+    def resume(self) -> None:
+        """Read everything again before the next decision: nobody watched for a while."""
+        self.engine.lose(tuple(Scope))
+
+    def step(self, until_ns: int = NEVER) -> bool:
+        """Wait for one thing to happen, at most until `until_ns` (CLOCK_BOOTTIME).
+
+        True if what people see changed: take `decision()` and `take_changes()`.
+        """
+        deadline = min(until_ns, self.deadline())
+        self.source.wait(deadline)
+        now = self._clock.boot_ns()
+        if now > deadline + OVERSLEPT_NS:
+            self.resume()
+        self.engine.tick(now)
+        self.resync.run()
+        if now >= self._audit_at:
+            self._audit()
+        return self._decide()
+
+    def deadline(self) -> int:
+        """CLOCK_BOOTTIME of the next thing that is due by itself."""
+        deciders = min((f.decider.deadline for f in self._followers), default=NEVER)
+        return min(deciders, self.resync.deadline(), self._audit_at)
+
+    # What came out.
+
+    def take_changes(self) -> list[Change]:
+        """Changes of addresses since the last call, oldest first."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    def decision(self) -> Decision:
+        """The state of things now."""
+        choices: dict[str, dict[str, Choice]] = {name: {} for name in self.policies}
+        for follower in self._followers:
+            choices[follower.selection][follower.family] = self._choice(follower)
+        node = choices.pop(NODE)
+        return Decision(
+            generation=self.generation,
+            time_ns=self._time_ns,
+            hostname=self.hostname,
+            families=self.policies[NODE].families,
+            choices=node,
+            selections=choices,
+            cause=self._cause,
+            warnings=tuple(text for choice in node.values() for text in choice.warnings),
+        )
+
+    @property
+    def held(self) -> int:
+        """How often an address went and came back in time."""
+        return sum(follower.decider.held for follower in self._followers)
+
+    # Inside.
+
+    def _decide(self) -> bool:
+        now = self._clock.boot_ns()
+        changed = self.engine.changed()
+        for follower in self._followers:
+            key = (follower.index, follower.family)
+            if follower.view is None or follower.decider.deadline <= now or key in changed:
+                self._follow(follower, now)
+        return self._publish()
+
+    def _follow(self, follower: _Follower, now: int) -> None:
+        decider = follower.decider
+        view = self.engine.view(follower.index, follower.family)
+        follower.view = view
+        decider.step(now, view)
+        if decider.address != follower.named:
+            self._name(follower, decider.address)
+            follower.view = self.engine.view(follower.index, follower.family)
+        if decider.address is not None and decider.address != follower.published:
+            self._changed(follower, now)
+
+    def _name(self, follower: _Follower, address: str | None) -> None:
+        self.engine.set_incumbent(follower.index, follower.family, address)
+        follower.named = address
+
+    def _changed(self, follower: _Follower, now: int) -> None:
+        decider = follower.decider
+        assert decider.address is not None
+        cause, came_ns = self._cause_of(decider.cause, now)
+        change = Change(
+            selection=follower.selection,
+            family=follower.family,
+            old=follower.published,
+            new=decider.address,
+            reason=self._reason(follower),
+            cause=cause,
+            boot_ns=now,
+            took_ns=max(0, now - came_ns),
+        )
+        follower.published = decider.address
+        self._changes.append(change)
+        self.generation += 1
+        self._time_ns = self._clock.wall_ns()
+        self._cause = change.cause
+        key = (follower.selection, follower.family)
+        self.decision_changes[key] = self.decision_changes.get(key, 0) + 1
+
+    def _cause_of(self, raw: bytes, now: int) -> tuple[Cause | None, int]:
+        """The cause in words, and the time it came at."""
+        if not raw:
+            return None, now
+        record = decode(raw)
+        task = record.task
+        cause = Cause(
+            change=describe(record, self.engine.link_name),
+            process=task.comm if task is not None else None,
+            pid=task.tgid if task is not None else None,
+        )
+        return cause, record.header.boot_ns
+
+    def _publish(self) -> bool:
+        """Whether what people see differs from what they last saw."""
+        if not self._may_publish():
+            return False
+        self._remember()
+        decision = self.decision()
+        seen = (decision.generation, *map(_visible, _all_choices(decision)))
+        if seen == self._published:
+            return False
+        self._published = seen
+        return True
+
+    def _may_publish(self) -> bool:
+        """Nothing is said before there is something to say, nor against the last run's answer."""
+        deciders = [follower.decider for follower in self._followers]
+        if any(decider.unsettled for decider in deciders):
+            return False
+        settling = any(decider.state is State.SETTLING for decider in deciders)
+        return not settling or any(decider.address is not None for decider in deciders)
+
+    def _remember(self) -> None:
+        if self._memory is None:
+            return
+        remembered = {
+            (follower.selection, follower.family): kept
+            for follower in self._followers
+            if (kept := follower.decider.remembered) is not None
+        }
+        last = LastRun(self.generation, self._time_ns, remembered)
+        if last != self._kept:
+            self._kept = last
+            self._memory.save(last)
+
+    def _audit(self) -> None:
+        self.source.refresh()
+        for scope in Scope:
+            self.source.dump(scope, audit=True)
+        self._plan_audit()
+
+    def _plan_audit(self) -> None:
+        if self.settings.audit:
+            jitter = self._random.uniform(0.9, 1.1)
+            self._audit_at = self._clock.boot_ns() + int(self.settings.audit * jitter)
+
+    def _choice(self, follower: _Follower) -> Choice:
+        decider = follower.decider
+        view = follower.view
+        assert view is not None
+        row = decider.row
+        stale = decider.state is State.LOST or self._is_stale(follower.family)
+        texts, ambiguous = warnings(
+            follower.family,
+            self.policies[follower.selection],
+            view,
+            decider,
+            expected=follower.family in self.settings.expected,
+        )
+        return Choice(
+            family=follower.family,
+            address=decider.address,
+            state=decider.state,
+            stale=stale and decider.address is not None,
+            prefixlen=row.prefixlen if row is not None else 0,
+            interface=row.interface if row is not None else "",
+            ifindex=row.ifindex if row is not None else 0,
+            reason=self._reason(follower),
+            warnings=texts,
+            ambiguous=ambiguous,
+        )
+
+    def _reason(self, follower: _Follower) -> str:
+        assert follower.view is not None
+        return reason(self.policies[follower.selection], follower.view, follower.decider)
+
+    def _is_stale(self, family: str) -> bool:
+        scopes = _FAMILY_SCOPES[family]
+        return any(dirty.lost and dirty.scope in scopes for dirty in self.engine.dirty())
+
+
+def _all_choices(decision: Decision) -> list[Choice]:
+    named = [choice for by_family in decision.selections.values() for choice in by_family.values()]
+    return [*decision.choices.values(), *named]
+
+
+def _visible(choice: Choice) -> Choice:
+    """Without what is nobody's business: a hold that may end as if nothing had been."""
+    state = State.STABLE if choice.state is State.HOLDING else choice.state
+    return choice._replace(state=state)
