@@ -1,0 +1,1 @@
+"""What others can ask the daemon."""

@@ -1,0 +1,1 @@
+"""Publishers: each hands decisions to one kind of consumer and sees nothing else."""

@@ -1,0 +1,249 @@
+"""Values as people write them in a configuration: durations, sizes, addresses, names.
+
+Each parser takes what TOML gave and returns the value, or raises ValueError; the message, if
+there is one, says more than the list of what is allowed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from tracker.address import network_text, parse, parse_network, text
+from tracker.model import NANOSECONDS, Fallback
+
+T = TypeVar("T")
+
+_UNITS = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": NANOSECONDS,
+    "m": 60 * NANOSECONDS,
+    "h": 3600 * NANOSECONDS,
+}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)", re.ASCII)
+_DURATION_MOST = 366 * 24 * 3600 * NANOSECONDS
+_SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)?", re.ASCII)
+_HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
+_NUMBER = re.compile(r"0x[0-9a-fA-F]{1,8}|\d{1,10}", re.ASCII)
+
+DURATION = 'a duration such as "500ms", "10s" or "2m"'
+DURATION_OR_NEVER = DURATION + ', or "never"'
+ADDRESSES = 'a list of IP addresses such as ["192.0.2.10", "2001:db8::10"]'
+NETWORKS = 'a list of networks such as ["10.0.0.0/8", "fd00::/8"]'
+
+PATTERN_MOST = 63
+"""Bytes of a glob that the engine can hold (AT_PATTERN_LEN without its end)."""
+
+TABLE_FILES = ("/etc/iproute2/rt_tables", "/usr/share/iproute2/rt_tables")
+_TABLES = {"main": 254, "default": 253}
+_TABLE_LOCAL = 255
+
+
+class Listen(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    port: int
+
+
+def duration(value: object) -> int:
+    """Nanoseconds of "1s", "500ms", "1m30s"; at most a year."""
+    text_ = _string(value)
+    total = 0.0
+    end = 0
+    while match := _DURATION.match(text_, end):
+        total += float(match[1]) * _UNITS[match[2]]
+        end = match.end()
+    if end != len(text_) or not text_ or total > _DURATION_MOST:
+        raise ValueError
+    return round(total)
+
+
+def duration_or_never(value: object) -> int | None:
+    """As `duration`; "never" is None."""
+    return None if value == "never" else duration(value)
+
+
+def size(value: object) -> int:
+    """Bytes of "1MiB", "512KiB" or a number."""
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError
+    return int(match[1]) * _SIZES[match[2] or ""]
+
+
+def one_of(*choices: str) -> Callable[[object], str]:
+    """A parser that takes one of `choices`."""
+
+    def take(value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            raise ValueError
+        return value
+
+    return take
+
+
+def list_of(item: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:
+    """A parser of lists, each element by `item`; what is wrong names the element."""
+
+    def take(value: object) -> tuple[T, ...]:
+        found: list[T] = []
+        for element in _list(value):
+            try:
+                taken = item(element)
+            except ValueError as error:
+                raise ValueError(str(error) or f"{shown(element)} is not allowed") from None
+            if taken in found:
+                raise ValueError(f"{shown(element)} is there twice")
+            found.append(taken)
+        return tuple(found)
+
+    return take
+
+
+def address(value: object) -> str:
+    """An address of a host in canonical text; an IPv4-mapped one is IPv4."""
+    packed = parse(_string(value))
+    if not any(packed):
+        raise ValueError(f"{shown(value)} is the unspecified address")
+    return text(packed)
+
+
+def network(value: object) -> str:
+    """A network in canonical text, host bits clear."""
+    return network_text(parse_network(_string(value)))
+
+
+def interface_pattern(value: object) -> str:
+    """A glob for names of interfaces."""
+    if not isinstance(value, str) or not value or len(value.encode()) > PATTERN_MOST:
+        raise ValueError
+    if any(c.isspace() or c in "/\\" or not c.isprintable() for c in value):
+        raise ValueError
+    return value
+
+
+def exclusion(value: object) -> str:
+    """A glob, or one with "!" in front, which takes an interface out of the exclusions."""
+    pattern = interface_pattern(value)
+    interface_pattern(pattern.removeprefix("!"))
+    return pattern
+
+
+def fallback(value: object) -> tuple[Fallback, str]:
+    """What to do without a default route, and the glob of "interface:NAME"."""
+    kind, colon, name = _string(value).partition(":")
+    if colon and kind == "interface":
+        return Fallback.INTERFACE, interface_pattern(name)
+    choices = {"auto": Fallback.AUTO, "none": Fallback.NONE, "physical": Fallback.PHYSICAL}
+    if colon or kind not in choices:
+        raise ValueError
+    return choices[kind], ""
+
+
+def routing_table(value: object) -> int:
+    """The number of a routing table given by number or name."""
+    number = value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, str):
+        number = _TABLES.get(value)
+        if number is None:
+            number = int(value, 0) if _NUMBER.fullmatch(value) else table_names().get(value)
+    if number is None:
+        known = ", ".join(sorted({*_TABLES, *table_names()} - {"unspec", "local"}))
+        raise ValueError(f"{shown(value)} is no table that this host knows ({known})")
+    if not 0 < number < 1 << 32 or number == _TABLE_LOCAL:
+        raise ValueError
+    return number
+
+
+def table_names(files: tuple[str, ...] = TABLE_FILES) -> dict[str, int]:
+    """Tables named in iproute2's files; the first file that is there counts, and its *.conf."""
+    for path in files:
+        if os.path.exists(path):
+            names = _read_tables(path)
+            folder = path + ".d"
+            if os.path.isdir(folder):
+                for name in sorted(os.listdir(folder)):
+                    if name.endswith(".conf"):
+                        names.update(_read_tables(os.path.join(folder, name)))
+            return names
+    return {}
+
+
+def _read_tables(path: str) -> dict[str, int]:
+    names = {}
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            words = line.partition("#")[0].split()
+            if len(words) >= 2 and _NUMBER.fullmatch(words[0]):
+                names[words[1]] = int(words[0], 16 if words[0].startswith("0x") else 10)
+    return names
+
+
+def host_name(value: object) -> str:
+    """A node name, lower case as the kubelet makes it; "" = the kernel's."""
+    name = _string(value).strip().lower()
+    if name and (len(name) > 253 or not _HOST_NAME.fullmatch(name)):
+        raise ValueError
+    return name
+
+
+def absolute_path(value: object) -> str:
+    """The path of a directory."""
+    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
+        raise ValueError
+    return value
+
+
+def path_or_off(value: object) -> str:
+    """The path of a directory; "" turns it off."""
+    return "" if value == "" else absolute_path(value)
+
+
+def listen(value: object) -> Listen | None:
+    """An address and a port; "" turns it off, port 0 takes a free one."""
+    if value == "":
+        return None
+    host, _, port = _string(value).rpartition(":")
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError
+    bracketed = host.startswith("[") and host.endswith("]")
+    if (":" in host) != bracketed:
+        raise ValueError
+    host = host.strip("[]")
+    if host != "localhost":
+        host = text(parse(host))
+    return Listen(host, int(port))
+
+
+def _string(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError
+
+
+def _list(value: object) -> list[object]:
+    if isinstance(value, list):
+        return value
+    raise ValueError
+
+
+def shown(value: Any) -> str:
+    """The value as it stood in the file, in one line that fits a screen."""
+    if isinstance(value, bool):
+        line = str(value).lower()
+    elif isinstance(value, str):
+        line = '"' + value.replace('"', '\\"') + '"'
+    elif isinstance(value, list):
+        line = "[" + ", ".join(shown(element) for element in value) + "]"
+    elif isinstance(value, dict):
+        line = "a table"
+    else:
+        line = str(value)
+    line = "".join(c if c.isprintable() else "\\x%02x" % ord(c) for c in line)  # noqa: UP031
+    return line if len(line) <= 60 else line[:57] + "..."
