@@ -1,0 +1,18 @@
+"""Settings that all tests share."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# `default` while writing code, `ci` in the pipeline, `long` for a campaign by hand.
+settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=200, derandomize=True, print_blob=True)
+settings.register_profile(
+    "long",
+    deadline=None,
+    max_examples=20_000,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
