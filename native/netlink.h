@@ -9,27 +9,32 @@
 
 #include "engine.h"
 
-/* Parses one netlink message (nlmsghdr first) into `out` (AT_RECORD_MAX bytes).
- * > 0: size of the record; 0: nothing for us (other type, other family, cloned, local table);
- * -EBADMSG: malformed. Never reads beyond `len`. */
+/* Parses one netlink message (nlmsghdr first) into `out` (AT_RECORD_MAX bytes, aligned to 8).
+ * > 0: size of the record; 0: nothing for us (other type, other family, cloned, local table,
+ * a route that is over or for some sources only); -EBADMSG: malformed. Never reads beyond `len`. */
 int at_parse(const void *msg, size_t len, uint64_t boot_ns, uint32_t flags, void *out);
 
 enum at_wake {
-	AT_WAKE_CHANGED = 1,	/* at_engine_changed() is not 0 */
-	AT_WAKE_DIRTY = 2,	/* at_engine_dirty() is not empty */
+	AT_WAKE_CHANGED = 1,	/* at_engine_pending() is not 0 */
+	AT_WAKE_DIRTY = 2,	/* a scope is dirty that was not when the wait began */
 	AT_WAKE_TIMEOUT = 4,
-	AT_WAKE_USER = 8,	/* at_source_wake() */
+	AT_WAKE_USER = 8,	/* at_source_wake(), or a signal */
 	AT_WAKE_TAP = 16,	/* the tap holds records */
 };
 
+#define AT_SEEN_TYPES 96	/* nlmsg_type - RTM_BASE; the last one is any other type */
+#define AT_APPLY_BUCKETS 24
+
 struct at_source_counters {
-	uint64_t seen[64];	/* messages by nlmsg_type - RTM_BASE (16); others in [63] */
-	uint64_t dropped[64];	/* of these: not relevant to any policy */
+	uint64_t seen[AT_SEEN_TYPES];	/* messages of the multicast socket, by type */
+	uint64_t dropped[AT_SEEN_TYPES]; /* of these: not relevant to any policy */
 	uint64_t malformed;
 	uint64_t overruns;	/* ENOBUFS */
+	uint64_t lost;		/* messages that the kernel dropped for want of room */
 	uint64_t tap_lost;	/* records that did not fit the tap */
 	uint64_t apply_ns_sum;
-	uint64_t apply_ns_bucket[24];	/* [i]: at most 64 << i ns, from record to best candidate */
+	uint64_t apply_ns_bucket[AT_APPLY_BUCKETS]; /* [i]: at most 64 << i ns, the last one any;
+						     * events only, from message to best candidate */
 	uint64_t dumps[AT_SCOPES];
 	uint64_t dump_failures[AT_SCOPES];
 	uint64_t rcvbuf;	/* bytes granted */
@@ -37,7 +42,9 @@ struct at_source_counters {
 
 struct at_source;
 
-/* 0, or -errno. rcvbuf in bytes (SO_RCVBUFFORCE, else SO_RCVBUF). The engine must outlive it. */
+/* 0, or -errno. rcvbuf in bytes (SO_RCVBUFFORCE, else SO_RCVBUF). Every scope is lost until it is
+ * dumped. The engine must outlive all calls but at_source_close. One thread uses a source; any
+ * thread may call at_source_wake, and read counters that are then an event old. */
 int at_source_open(struct at_engine *e, uint32_t rcvbuf, struct at_source **out);
 void at_source_close(struct at_source *s);
 /* Blocks until something is due: drains, applies, ranks. deadline_ns: CLOCK_BOOTTIME, UINT64_MAX =
@@ -45,15 +52,15 @@ void at_source_close(struct at_source *s);
 int at_source_wait(struct at_source *s, uint64_t deadline_ns);
 /* Drains what is queued without blocking; bits as above. */
 int at_source_drain(struct at_source *s);
-/* Strict dump of one scope: drain, begin, entries, drain, end. 0, -errno (the fail mark was
- * applied). */
+/* Strict dump of one scope: drain, begin, entries, drain, end. 0, or -errno (the fail mark was
+ * applied); -EAGAIN: the kernel's lists changed under each of six attempts. */
 int at_source_dump(struct at_source *s, uint32_t scope, uint32_t ifindex, uint32_t table,
 		   uint32_t flags);
 void at_source_wake(struct at_source *s);	/* from any thread */
 void at_source_counters(const struct at_source *s, struct at_source_counters *out);
 int at_source_fd(const struct at_source *s);	/* the multicast socket, for tests */
 
-/* Tap: on/off with a size in bytes; read moves whole records. */
+/* Tap: a ring of `size` bytes, 0 = none; read moves whole records and returns their bytes. */
 int at_source_tap(struct at_source *s, size_t size);
 size_t at_source_tap_read(struct at_source *s, void *buf, size_t max);
 

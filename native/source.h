@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What netlink.c, dump.c and tap.c share. */
+#ifndef ADDRTRACKER_SOURCE_H
+#define ADDRTRACKER_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <linux/netlink.h>
+
+#include "netlink.h"
+
+/* A datagram: the largest known, a link with hundreds of virtual functions, has 40 KiB. */
+#define AT_DATAGRAM_MAX (64 * 1024)
+
+#define AT_ALL_SCOPES ((1u << AT_SCOPES) - 1)
+
+/* Bytes of whole records, oldest first. */
+struct at_tap {
+	uint8_t *ring;
+	size_t size;
+	size_t head; /* offset of the oldest byte */
+	size_t used;
+};
+
+/* 0 = it did not fit. */
+int at_tap_push(struct at_tap *tap, const void *record, size_t size);
+
+struct at_source {
+	struct at_engine *engine;
+	int sock; /* multicast */
+	int wake_fd;
+	int timer_fd;
+	uint64_t armed; /* deadline of the timer, UINT64_MAX = none */
+	uint32_t seq;
+	int congested; /* the kernel drops what comes until the queue was empty once */
+	struct at_tap tap;
+	struct at_source_counters counters;
+	uint64_t record[(AT_RECORD_MAX + 7) / 8]; /* the one that is being built */
+	uint8_t events[AT_DATAGRAM_MAX];
+	uint8_t dump[AT_DATAGRAM_MAX];
+};
+
+/* Messages of one datagram. */
+struct at_messages {
+	const uint8_t *next;
+	size_t left;
+};
+
+/* 1: *head and *msg are the next one; 0: no more; -EBADMSG: a length that does not fit. */
+int at_message_next(struct at_messages *messages, struct nlmsghdr *head, const uint8_t **msg);
+
+/* Numbers the record, applies it and copies it to the tap. -EINVAL: the engine refused it. */
+int at_source_emit(struct at_source *s, void *record);
+/* Reads what is queued: at most `limit` datagrams, but to the end after an overrun. 0 or -errno. */
+int at_source_read(struct at_source *s, unsigned limit);
+/* Reads all that is queued now. */
+int at_source_catch_up(struct at_source *s);
+
+#endif
