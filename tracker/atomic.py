@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import secrets
 from pathlib import Path
+
+_MARK = ".tmp-"
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Write beside `path`, fsync, rename over it, fsync the directory. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # A random name: process ids are not unique where containers share a directory.
+    temporary = path.with_name(f"{_MARK}{secrets.token_hex(8)}-{path.name}")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
         with os.fdopen(fd, "wb") as file:
+            # Held until the file is in place: tells it from what a killed writer left.
+            fcntl.flock(file, fcntl.LOCK_EX)
             file.write(data)
-            os.fchmod(file.fileno(), mode)
             file.flush()
+            os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-        temporary.rename(path)
-    except OSError:
+            temporary.rename(path)
+    except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -25,3 +33,15 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove what writers that were killed left in `directory`; never one that still writes."""
+    for path in directory.glob(f"{_MARK}*"):
+        with contextlib.suppress(OSError):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(fd)

@@ -232,7 +232,7 @@ def _build(data: dict[str, Any], path: str | None) -> Config:
         read.fail(
             "stability.settle",
             data.get("stability", {}).get("settle", "1s"),
-            "a duration not longer than settle_max",
+            f"a duration not longer than settle_max ({stability.settle_max / NANOSECONDS:g}s)",
         )
     audit_ns = found["capture.audit"]
     if audit_ns is not None and audit_ns < AUDIT_LEAST:
@@ -274,7 +274,7 @@ class _Reader:
         self._path = path
 
     def fail(self, key: str, value: object, allowed: str, detail: str = "") -> NoReturn:
-        because = f" ({detail})" if detail else ""
+        because = f" ({values.printable(detail)})" if detail else ""
         raise ConfigError(
             f"{self._path}: {key} = {values.shown(value)}{because}; allowed: {allowed}"
         )
@@ -307,11 +307,11 @@ class _Reader:
     def _unknown(self, dot: str, name: str, schema: dict[str, Any]) -> None:
         import difflib  # noqa: PLC0415 - only for the message
 
-        key = values.shown(dot + name).strip('"')
+        key = values.printable(dot + name)
         near = difflib.get_close_matches(name, schema, 1, 0.6)
         hint = f"; the nearest is {dot}{near[0]}" if near else ""
         raise ConfigError(f"{self._path}: {key}: unknown key{hint}; allowed: {', '.join(schema)}")
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return values.printable(" ".join(str(error).split()))

@@ -245,5 +245,10 @@ def shown(value: Any) -> str:
         line = "a table"
     else:
         line = str(value)
-    line = "".join(c if c.isprintable() else "\\x%02x" % ord(c) for c in line)  # noqa: UP031
+    line = printable(line)
     return line if len(line) <= 60 else line[:57] + "..."
+
+
+def printable(text_: str) -> str:
+    """The text in one line: what cannot be printed becomes an escape."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text_)

@@ -1,0 +1,300 @@
+"""Prometheus metrics, gathered when they are scraped.
+
+`MetricsCollector` asks two callables: one for a `tracker.stats.Stats` (the daemon lets its
+session's thread make one; None = it did not answer in time, and the scrape shows only what the
+publishers say), one for what the publishers have done.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+import tracker
+from tracker.publish.worker import BACKOFF_FIRST, BACKOFF_MOST, PublisherStats
+from tracker.stats import Buckets, Stats, recompute_buckets
+from tracker.values import Listen
+
+
+class MetricsCollector(Collector):
+    """Everything that addrtracker counts."""
+
+    def __init__(
+        self,
+        stats: Callable[[], Stats | None],
+        publishers: Callable[[], Iterable[PublisherStats]] = tuple,
+    ) -> None:
+        self._stats = stats
+        self._publishers = publishers
+
+    def describe(self) -> list[Metric]:
+        """Nothing: registering must not ask a session that has not started."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of now."""
+        build = InfoMetricFamily("addrtracker_build", "Version of addrtracker and of Python.")
+        build.add_metric(
+            [], {"version": tracker.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
+        )
+        yield build
+        yield from _publisher_metrics(self._publishers())
+        stats = self._stats()
+        if stats is not None:
+            yield from _decision_metrics(stats)
+            yield from _capture_metrics(stats)
+            yield from _state_metrics(stats)
+
+
+def _publisher_metrics(publishers: Iterable[PublisherStats]) -> Iterator[Metric]:
+    writes = CounterMetricFamily(
+        "addrtracker_publisher_writes", "Things that a publisher wrote.", labels=["publisher"]
+    )
+    failures = CounterMetricFamily(
+        "addrtracker_publisher_failures",
+        "Attempts to publish that failed.",
+        labels=["publisher"],
+    )
+    failing = GaugeMetricFamily(
+        "addrtracker_publisher_failing",
+        "1 while the newest decision could not be published.",
+        labels=["publisher"],
+    )
+    for publisher in publishers:
+        writes.add_metric([publisher.name], publisher.writes)
+        failures.add_metric([publisher.name], publisher.failures)
+        failing.add_metric([publisher.name], publisher.failing)
+    yield from (writes, failures, failing)
+
+
+def _decision_metrics(stats: Stats) -> Iterator[Metric]:
+    source = InfoMetricFamily("addrtracker_source", "Where changes come from, and what ranks them.")
+    source.add_metric([], {"source": stats.source_name, "engine": stats.engine_name})
+    yield source
+    changes = CounterMetricFamily(
+        "addrtracker_decision_changes",
+        "Primary addresses that became another one.",
+        labels=["family"],
+    )
+    for family, count in stats.decision_changes.items():
+        changes.add_metric([family], count)
+    yield changes
+    yield CounterMetricFamily(
+        "addrtracker_held",
+        "Primary addresses that went and came back in time, so that nothing changed.",
+        value=stats.held,
+    )
+    candidates = GaugeMetricFamily(
+        "addrtracker_candidates",
+        "Addresses of this host, eligible or rejected for one reason.",
+        labels=["family", "state"],
+    )
+    for (family, state), count in stats.candidates.items():
+        candidates.add_metric([family, state], count)
+    yield candidates
+    primary = InfoMetricFamily(
+        "addrtracker_primary_address",
+        "The primary addresses.",
+        labels=["family", "address", "interface"],
+    )
+    stale = GaugeMetricFamily(
+        "addrtracker_stale", "1 while the primary address may be out of date.", labels=["family"]
+    )
+    ambiguous = GaugeMetricFamily(
+        "addrtracker_ambiguous",
+        "1 while another network qualifies on equal terms; a mode would settle it.",
+        labels=["family"],
+    )
+    for family, choice in stats.decision.choices.items():
+        stale.add_metric([family], choice.stale)
+        ambiguous.add_metric([family], choice.ambiguous)
+        if choice.address is not None:
+            primary.add_metric([family, choice.address, choice.interface], {})
+    yield from (primary, stale, ambiguous)
+    yield _histogram(
+        "addrtracker_kernel_to_decision_seconds",
+        "From the change that the kernel announced to the decision, hold and settle included.",
+        stats.kernel_to_decision,
+    )
+
+
+def _capture_metrics(stats: Stats) -> Iterator[Metric]:
+    counters = stats.source
+    seen = _by_label(
+        "addrtracker_changes_seen", "Changes that the kernel announced.", "type", counters, "seen."
+    )
+    yield seen
+    yield CounterMetricFamily(
+        "addrtracker_changes_dropped",
+        "Announced changes that concern no policy.",
+        value=sum(_group(counters, "dropped.").values()),
+    )
+    lost = CounterMetricFamily(
+        "addrtracker_changes_lost",
+        "Times that changes were lost: the socket overran, or a message could not be read.",
+        labels=["cause"],
+    )
+    lost.add_metric(["overrun"], counters.get("overruns", 0))
+    lost.add_metric(["malformed"], counters.get("malformed", 0))
+    yield lost
+    resyncs = CounterMetricFamily(
+        "addrtracker_resyncs",
+        "Dumps of one scope because of a loss, or to confirm a removal that was inferred.",
+        labels=["scope", "cause"],
+    )
+    for (scope, cause), count in stats.resyncs.items():
+        resyncs.add_metric([scope, cause], count)
+    yield resyncs
+    yield _by_label("addrtracker_dumps", "Dumps of one scope.", "scope", counters, "dumps.")
+    yield _by_label(
+        "addrtracker_dump_failures",
+        "Dumps that failed; what was known stays.",
+        "scope",
+        counters,
+        "dump_failures.",
+    )
+    recompute = recompute_buckets(counters)
+    if recompute is not None:
+        yield _histogram(
+            "addrtracker_recompute_seconds", "From a record to the best candidate.", recompute
+        )
+    if "rcvbuf" in counters:
+        yield GaugeMetricFamily(
+            "addrtracker_receive_buffer_bytes",
+            "Receive buffer of the socket, as the kernel granted it.",
+            value=counters["rcvbuf"],
+        )
+
+
+def _state_metrics(stats: Stats) -> Iterator[Metric]:
+    counters = stats.engine
+    yield _by_label(
+        "addrtracker_audit_drift",
+        "Differences between the state and a fresh dump that audits found and repaired.",
+        "scope",
+        counters,
+        "drift.",
+    )
+    yield _by_label(
+        "addrtracker_inferred_removals",
+        "Entries that the kernel removes without a word, by the rule that found out.",
+        "rule",
+        counters,
+        "inferred.",
+    )
+    yield _by_label(
+        "addrtracker_dumps_voided",
+        "Dumps during which changes were lost or inferred.",
+        "scope",
+        counters,
+        "voided.",
+    )
+    entries = GaugeMetricFamily(
+        "addrtracker_state_entries", "Entries of the state.", labels=["kind"]
+    )
+    for kind in ("links", "addresses", "routes", "nexthops"):
+        entries.add_metric([kind], counters.get(kind, 0))
+    yield entries
+
+
+def _by_label(name: str, text: str, label: str, counters: dict[str, int], prefix: str) -> Metric:
+    family = CounterMetricFamily(name, text, labels=[label])
+    for key, count in _group(counters, prefix).items():
+        family.add_metric([key], count)
+    return family
+
+
+def _group(counters: dict[str, int], prefix: str) -> dict[str, int]:
+    return {k.removeprefix(prefix): v for k, v in counters.items() if k.startswith(prefix)}
+
+
+def _histogram(name: str, text: str, buckets: Buckets) -> Metric:
+    cumulative = []
+    count = 0
+    for bound, own in zip((*buckets.bounds, float("inf")), buckets.counts, strict=True):
+        count += own
+        cumulative.append(("+Inf" if bound == float("inf") else repr(bound), float(count)))
+    return HistogramMetricFamily(name, text, buckets=cumulative, sum_value=buckets.total)
+
+
+def registry(collector: MetricsCollector) -> CollectorRegistry:
+    """A registry of its own with the metrics of this process beside."""
+    own = CollectorRegistry(auto_describe=False)
+    own.register(collector)
+    ProcessCollector(registry=own)
+    return own
+
+
+class MetricsServer:
+    """Serves /metrics. A port that is taken costs the metrics and nothing else: it is tried
+    again, after a second and then at most every minute.
+
+    `report` is called with the first error of a row, and with None when it listens at last.
+    """
+
+    def __init__(
+        self,
+        listen: Listen,
+        own: CollectorRegistry,
+        report: Callable[[str | None], None],
+    ) -> None:
+        self._listen = listen
+        self._registry = own
+        self._report = report
+        self._server: WSGIServer | None = None
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._failed = False
+
+    @property
+    def port(self) -> int | None:
+        """The port that it listens on; None while it does not."""
+        return None if self._server is None else int(self._server.server_port)
+
+    def start(self) -> None:
+        """Listen now, or as soon as the port is free."""
+        if not self.attempt():
+            self._thread = threading.Thread(target=self._retry, name="metrics-retry", daemon=True)
+            self._thread.start()
+
+    def attempt(self) -> bool:
+        """Try to listen once."""
+        try:
+            self._server, _ = start_http_server(
+                self._listen.port, self._listen.host, self._registry
+            )
+        except OSError as error:
+            if not self._failed:
+                host = f"[{self._listen.host}]" if ":" in self._listen.host else self._listen.host
+                self._report(f"metrics: {host}:{self._listen.port}: {error.strerror}")
+            self._failed = True
+            return False
+        if self._failed:
+            self._report(None)
+        return True
+
+    def stop(self) -> None:
+        """Close the port."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def _retry(self) -> None:
+        pause = BACKOFF_FIRST
+        while not self._stopping.wait(pause) and not self.attempt():
+            pause = min(BACKOFF_MOST, 2 * pause)
