@@ -1,0 +1,120 @@
+"""Namespaces, real programs and the daemon; each test leaves nothing behind."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from tests.netns.daemon import QUICK, Daemon, Reader
+from tests.netns.namespace import Namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PROGRAMS = Path(__file__).resolve().parents[2] / ".build/programs/bin"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker("netns")
+
+
+class StartDaemon(Protocol):
+    def __call__(self, namespace: Namespace, config: str = QUICK) -> Daemon: ...
+
+
+class StartProgram(Protocol):
+    def __call__(self, namespace: Namespace, *arguments: str) -> subprocess.Popen[bytes]: ...
+
+
+@pytest.fixture
+def new_namespace() -> Iterator[Callable[[], Namespace]]:
+    """Makes namespaces; they go at the end of the test."""
+    made: list[Namespace] = []
+
+    def make() -> Namespace:
+        made.append(Namespace())
+        return made[-1]
+
+    yield make
+    for namespace in made:
+        namespace.delete()
+
+
+@pytest.fixture
+def host(new_namespace: Callable[[], Namespace]) -> Namespace:
+    """The namespace that plays the node."""
+    return new_namespace()
+
+
+@pytest.fixture
+def router(new_namespace: Callable[[], Namespace]) -> Namespace:
+    """The namespace that plays the network around the node."""
+    return new_namespace()
+
+
+@pytest.fixture
+def program() -> Callable[[str], str]:
+    """Path of a program that only tests need, unpacked by tools/unpack-programs."""
+
+    def path(name: str) -> str:
+        found = PROGRAMS / name
+        assert found.exists(), f"no {found}: tools/unpack-programs makes it"
+        return str(found)
+
+    return path
+
+
+@pytest.fixture
+def start_program(new_namespace: Callable[[], Namespace], tmp_path: Path) -> Iterator[StartProgram]:
+    """Starts programs inside namespaces, their output in tmp_path; they end with the test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(namespace: Namespace, *arguments: str) -> subprocess.Popen[bytes]:
+        name = Path(arguments[0]).name
+        with open(tmp_path / f"{name}-{len(started)}.log", "wb") as log:
+            started.append(namespace.start(*arguments, log=log))
+        return started[-1]
+
+    yield start
+    for process in reversed(started):
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def start_daemon(new_namespace: Callable[[], Namespace], tmp_path: Path) -> Iterator[StartDaemon]:
+    """Starts `addrtracker run`; it ends with the test."""
+    started: list[Daemon] = []
+
+    def start(namespace: Namespace, config: str = QUICK) -> Daemon:
+        started.append(Daemon(namespace, tmp_path / f"daemon-{len(started)}", config))
+        return started[-1]
+
+    yield start
+    for daemon in started:
+        daemon.close()
+
+
+@pytest.fixture
+def read_files() -> Iterator[Callable[[Daemon], Reader]]:
+    """Starts a reader of a daemon's files; at the end every read must have been whole."""
+    readers: list[Reader] = []
+
+    def read(daemon: Daemon) -> Reader:
+        readers.append(Reader(daemon.files))
+        readers[-1].start()
+        return readers[-1]
+
+    yield read
+    for reader in readers:
+        reader.finish()
