@@ -1,0 +1,298 @@
+"""The engine in C. Importing this raises ImportError where the extension was not built."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+# The C part of socket alone: `socket` doubles the time in which Python starts.
+from _socket import inet_ntop, inet_pton
+from struct import Struct
+from typing import Any
+
+from tracker._engine import ffi, lib
+from tracker.errors import ConfigError
+from tracker.model import (
+    AF_INET,
+    AF_INET6,
+    AF_OF,
+    FAMILY_OF,
+    Dirty,
+    Network,
+    PolicyTable,
+    Reject,
+    Row,
+    Scope,
+    Tier,
+    View,
+)
+
+__all__ = ["NativeEngine"]
+
+_ROW = Struct("=6I4B4x16s16s4BI24Q16s")
+"""struct at_row; decoded as a whole, since reading field by field costs ten times as much."""
+_APPLIED = Struct("=24Q")
+_DIRTY_ROOM = 64
+_DRIFT_BYTES = 16 * 2048
+_NO_PEER = bytes(16)
+
+_REJECTS = tuple(Reject)
+_TIERS = tuple(Tier)
+_SCOPES = tuple(Scope)
+_KINDS = {1: "addr", 2: "link", 3: "route", 4: "nexthop", 5: "loss", 6: "dump"}
+_OPS = {1: "new", 2: "del"}
+_SNAPSHOT_KINDS = (lib.AT_KIND_LINK, lib.AT_KIND_ADDR, lib.AT_KIND_NEXTHOP, lib.AT_KIND_ROUTE)
+
+
+class NativeEngine:
+    """State and ranking of one network namespace, in C (native/engine.h).
+
+    One thread uses it; counters may be read from any.
+    """
+
+    name = "native"
+
+    def __init__(self) -> None:
+        self.handle = ffi.gc(lib.at_engine_new(), lib.at_engine_free)
+        """For sources in C, which feed the engine without Python."""
+        if not self.handle:
+            raise MemoryError
+        self._criteria: dict[int, int] = {}
+        """Number of criteria by selection: how many values a row has."""
+        self._dirt = ffi.new("struct at_dirty[]", _DIRTY_ROOM)
+        self._view = ffi.new("struct at_view *")
+        self._counters = ffi.new("struct at_counters *")
+
+    # Policy.
+
+    def set_policy(self, selection: int, policy: PolicyTable) -> None:
+        """Set or replace a selection and rank it anew."""
+        table, _keep = _policy(policy)
+        _check(lib.at_engine_set_policy(self.handle, selection, table))
+        self._criteria[selection] = len(policy.criteria)
+
+    def drop_policy(self, selection: int) -> None:
+        """Forget a selection."""
+        _check(lib.at_engine_drop_policy(self.handle, selection))
+        del self._criteria[selection]
+
+    def set_incumbent(self, selection: int, family: str, address: str | None) -> None:
+        """Name the present answer, which stays among equals."""
+        number = AF_OF[family]
+        packed = ffi.NULL if address is None else inet_pton(number, address)
+        _check(lib.at_engine_set_incumbent(self.handle, selection, number, packed))
+
+    def set_v6_silent_down(self, on: bool) -> None:
+        """Follow net.ipv6.route.skip_notify_on_dev_down."""
+        lib.at_engine_set_v6_silent_down(self.handle, on)
+
+    # Changes.
+
+    def apply(self, records: bytes) -> int:
+        """Apply records one after the other; how many. Malformed ones end it and are counted."""
+        before = self._applied()
+        done: int = lib.at_engine_apply(self.handle, ffi.from_buffer(records), len(records))
+        return done if done >= 0 else self._applied() - before
+
+    def tick(self, now_ns: int) -> None:
+        """Run what is due by `now_ns` (CLOCK_BOOTTIME)."""
+        lib.at_engine_tick(self.handle, now_ns)
+
+    def deadline(self) -> int:
+        """CLOCK_BOOTTIME in ns of the next tick that is due, NEVER without one."""
+        return int(lib.at_engine_deadline(self.handle))
+
+    def lose(self, scopes: tuple[Scope, ...]) -> None:
+        """Mark scopes as lost."""
+        lib.at_engine_lose(self.handle, sum(1 << scope for scope in set(scopes)))
+
+    # Answers.
+
+    def changed(self) -> set[tuple[int, str]]:
+        """(selection, family) of each view that changed since the last call."""
+        bits = lib.at_engine_changed(self.handle)
+        if not bits:
+            return set()
+        return {
+            (bit >> 1, FAMILY_OF[AF_INET6 if bit & 1 else AF_INET])
+            for bit in range(2 * lib.AT_SELECTIONS_MAX)
+            if bits >> bit & 1
+        }
+
+    def view(self, selection: int, family: str) -> View:
+        """What a decision needs."""
+        view = self._view
+        number = AF_OF[family]
+        _check(lib.at_engine_view(self.handle, selection, number, view))
+        count = self._criteria[selection]
+        return View(
+            best=_row(view.best, number, count) if view.has_best else None,
+            incumbent=_row(view.incumbent, number, count) if view.has_incumbent else None,
+            default_routes=view.default_routes,
+            other_defaults=view.other_defaults,
+            bad_defaults=view.bad_defaults,
+            default_links=view.default_links,
+            rival=bool(view.rival),
+            first_diff=view.first_diff,
+            fallback_count=view.fallback_count,
+            last_change_ns=view.last_change_ns,
+            cause=bytes(ffi.buffer(view.cause, view.cause_size)),
+        )
+
+    def rows(self, selection: int, family: str) -> list[Row]:
+        """Every address, ranked ones first in order, then rejected ones by address."""
+        number = AF_OF[family]
+        lib.at_engine_counters(self.handle, self._counters)
+        room = self._counters.addresses
+        rows = ffi.new("struct at_row[]", room)
+        count = min(room, lib.at_engine_rows(self.handle, selection, number, rows, room))
+        criteria = self._criteria.get(selection, 0)
+        raw = ffi.buffer(rows, count * _ROW.size)
+        return [_decode(fields, number, criteria) for fields in _ROW.iter_unpack(raw)]
+
+    def dirty(self) -> list[Dirty]:
+        """Scopes to be dumped, lost ones first."""
+        count = lib.at_engine_dirty(self.handle, self._dirt, len(self._dirt))
+        if count > len(self._dirt):
+            self._dirt = ffi.new("struct at_dirty[]", count)
+            count = lib.at_engine_dirty(self.handle, self._dirt, count)
+        return [
+            Dirty(_SCOPES[entry.scope], entry.ifindex, entry.table, bool(entry.lost), entry.rule)
+            for entry in self._dirt[0:count]
+        ]
+
+    def tables(self) -> list[int]:
+        """Routing tables that some selection names."""
+        tables = ffi.new("uint32_t[]", lib.AT_SELECTIONS_MAX)
+        count = lib.at_engine_tables(self.handle, tables, lib.AT_SELECTIONS_MAX)
+        return list(tables[0:count])
+
+    def link_name(self, ifindex: int) -> str:
+        """Name of a link, "ifN" for one that is not known (any more)."""
+        name = ffi.new("char[]", lib.AT_NAME_LEN)
+        if lib.at_engine_link_name(self.handle, ifindex, name) < 0:
+            return f"if{ifindex}"
+        return _name(ffi.string(name))
+
+    def drifts(self) -> bytes:
+        """Records of the keys on which audits differed since the last call, the newest 16 at
+        most; an entry that was missing from the dump has op DEL."""
+        out = ffi.new("uint8_t[]", _DRIFT_BYTES)
+        return bytes(ffi.buffer(out, lib.at_engine_drifts(self.handle, out, _DRIFT_BYTES)))
+
+    def snapshot(self) -> bytes:
+        """The state as dump entries: links, addresses, nexthops, routes, each by key."""
+        parts = []
+        for kind in _SNAPSHOT_KINDS:
+            size = lib.at_engine_snapshot(self.handle, kind, ffi.NULL, 0)
+            out = ffi.new("uint8_t[]", size)
+            lib.at_engine_snapshot(self.handle, kind, out, size)
+            parts.append(bytes(ffi.buffer(out, size)))
+        return b"".join(parts)
+
+    def counters(self) -> dict[str, int]:
+        """Flat counters: applied.KIND.OP, ignored, malformed, inferred.RN, drift.SCOPE,
+        voided.SCOPE, links, addresses, routes, nexthops, rebuilds."""
+        raw = ffi.new("struct at_counters *")
+        lib.at_engine_counters(self.handle, raw)
+        counters = {
+            f"applied.{kind_name}.{op_name}": raw.applied[kind][op]
+            for kind, kind_name in _KINDS.items()
+            for op, op_name in _OPS.items()
+        }
+        counters |= {f"inferred.R{rule}": raw.inferred[rule] for rule in range(1, 11)}
+        for scope in _SCOPES:
+            name = scope.name.lower()
+            counters[f"drift.{name}"] = raw.drift[scope]
+            counters[f"voided.{name}"] = raw.voided[scope]
+        plain = ("ignored", "malformed", "links", "addresses", "routes", "nexthops", "rebuilds")
+        return counters | {name: getattr(raw, name) for name in plain}
+
+    def _applied(self) -> int:
+        lib.at_engine_counters(self.handle, self._counters)
+        return sum(_APPLIED.unpack(ffi.buffer(self._counters.applied)))
+
+
+def _row(row: Any, family: int, criteria: int) -> Row:
+    return _decode(_ROW.unpack(ffi.buffer(ffi.addressof(row))), family, criteria)
+
+
+def _decode(fields: tuple[Any, ...], family: int, criteria: int) -> Row:
+    ifindex, flags, _, _, cstamp, _, _, prefixlen, _, proto, local, peer, *rest = fields
+    reject, own_reject, tier, carrier, rank, *values, name = rest
+    length = 4 if family == AF_INET else 16
+    return Row(
+        FAMILY_OF[family],
+        inet_ntop(family, local[:length]),
+        prefixlen,
+        "" if peer == _NO_PEER else inet_ntop(family, peer[:length]),
+        ifindex,
+        _name(name),
+        flags,
+        proto,
+        cstamp,
+        _REJECTS[reject],
+        _REJECTS[own_reject],
+        _TIERS[tier],
+        carrier == 1,
+        rank,
+        tuple(values[:criteria]),
+    )
+
+
+def _name(raw: bytes) -> str:
+    return raw.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+
+
+def _check(result: int) -> None:
+    if result >= 0:
+        return
+    if result == -errno.ENOMEM:
+        raise MemoryError
+    raise ValueError(os.strerror(-result))
+
+
+def _policy(policy: PolicyTable) -> tuple[Any, list[Any]]:
+    """The policy as struct at_policy, and what must live as long as it."""
+    table = ffi.new("struct at_policy *")
+    table.families = sum(1 << (AF_OF[family] == AF_INET6) for family in policy.families)
+    table.fallback = policy.fallback
+    table.fallback_name = _pattern(policy.fallback_name)
+    table.table = policy.table
+    table.n_criteria = len(policy.criteria)
+    for position, criterion in enumerate(policy.criteria):
+        table.criteria[position] = criterion
+        table.displacing[position] = criterion in policy.displacing
+    exclude_names = [_pattern(name) for name in policy.exclude_names]
+    keep_names = [_pattern(name) for name in policy.keep_names]
+    # Cut where the parser cuts the kind of a link.
+    kinds = [kind.encode()[: lib.AT_NAME_LEN - 1] for kind in policy.exclude_kinds]
+    keep = [
+        ffi.new(f"char[][{lib.AT_PATTERN_LEN}]", exclude_names),
+        ffi.new(f"char[][{lib.AT_PATTERN_LEN}]", keep_names),
+        ffi.new(f"char[][{lib.AT_NAME_LEN}]", kinds),
+        _networks(policy.exclude),
+        _networks(policy.statics),
+        _networks(policy.internal),
+    ]
+    table.n_exclude_names, table.n_keep_names, table.n_exclude_kinds = map(len, keep[:3])
+    table.n_exclude, table.n_static, table.n_internal = map(len, keep[3:])
+    table.exclude_names, table.keep_names, table.exclude_kinds = keep[:3]
+    table.exclude, table.statics, table.internal = keep[3:]
+    return table, keep
+
+
+def _pattern(pattern: str) -> bytes:
+    raw = pattern.encode("utf-8", "surrogateescape")
+    if len(raw) >= lib.AT_PATTERN_LEN:
+        raise ConfigError(f"pattern {pattern!r}: at most {lib.AT_PATTERN_LEN - 1} bytes")
+    return raw
+
+
+def _networks(networks: tuple[Network, ...]) -> Any:
+    array = ffi.new("struct at_network[]", len(networks))
+    for entry, network in zip(array, networks, strict=True):
+        entry.family = network.family
+        entry.prefixlen = network.prefixlen
+        ffi.memmove(entry.address, network.address, len(network.address))
+    return array
