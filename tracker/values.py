@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from tracker.address import network_text, parse, parse_network, text
+from tracker.config import Listen
 from tracker.model import NANOSECONDS, Fallback
 
 T = TypeVar("T")
@@ -32,7 +33,6 @@ _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,8}|\d{1,10}", re.ASCII)
 
 DURATION = 'a duration such as "500ms", "10s" or "2m"'
-DURATION_OR_NEVER = DURATION + ', or "never"'
 ADDRESSES = 'a list of IP addresses such as ["192.0.2.10", "2001:db8::10"]'
 NETWORKS = 'a list of networks such as ["10.0.0.0/8", "fd00::/8"]'
 
@@ -42,13 +42,6 @@ PATTERN_MOST = 63
 TABLE_FILES = ("/etc/iproute2/rt_tables", "/usr/share/iproute2/rt_tables")
 _TABLES = {"main": 254, "default": 253}
 _TABLE_LOCAL = 255
-
-
-class Listen(NamedTuple):
-    """Where to listen."""
-
-    host: str
-    port: int
 
 
 def duration(value: object) -> int:
@@ -64,9 +57,16 @@ def duration(value: object) -> int:
     return round(total)
 
 
-def duration_or_never(value: object) -> int | None:
+def duration_or_none(value: object) -> int | None:
     """As `duration`; "never" is None."""
     return None if value == "never" else duration(value)
+
+
+def duration_or_zero(value: object) -> int:
+    """As `duration`, more than nothing; "never" is 0."""
+    if value == "never":
+        return 0
+    return duration(value) or _refuse()
 
 
 def size(value: object) -> int:
@@ -219,6 +219,10 @@ def listen(value: object) -> Listen | None:
     if host != "localhost":
         host = text(parse(host))
     return Listen(host, int(port))
+
+
+def _refuse() -> NoReturn:
+    raise ValueError
 
 
 def _string(value: object) -> str:
