@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tracker.atomic import write_atomically
 from tracker.decision import Remembered
+from tracker.errors import PublishError
 from tracker.session import LastRun
 
 SCHEMA = "addrtracker.state/v1"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class FileMemory:
-    """The file decision.json of one state directory."""
+class StateFile:
+    """The file decision.json of one state directory; a publisher of what `document` makes."""
 
-    def __init__(self, directory: Path, boot_id: str | None = None) -> None:
-        self.path = directory / "decision.json"
+    name = "state"
+
+    def __init__(self, directory: str, boot_id: str | None = None) -> None:
+        self.path = Path(directory) / "decision.json"
         self._boot_id = boot_id if boot_id is not None else _BOOT_ID.read_text().strip()
 
     def load(self) -> LastRun | None:
@@ -42,8 +46,8 @@ class FileMemory:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def save(self, last: LastRun) -> None:
-        """Write the file; raises OSError where the directory cannot be written."""
+    def document(self, last: LastRun) -> dict[str, Any]:
+        """What the file holds."""
         selections: dict[str, dict[str, object]] = {}
         for (name, family), kept in last.remembered.items():
             selections.setdefault(name, {})[family] = {
@@ -52,12 +56,19 @@ class FileMemory:
                 "named": kept.named,
                 "lost": kept.lost,
             }
-        data = {
+        return {
             "schema": SCHEMA,
             "boot_id": self._boot_id,
             "generation": last.generation,
             "time_ns": last.time_ns,
             "selections": selections,
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.path, (json.dumps(data, indent=1) + "\n").encode())
+
+    def publish(self, document: dict[str, Any]) -> int:
+        """Write the file; raises PublishError where the directory cannot be written."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.path, (json.dumps(document, indent=1) + "\n").encode())
+        except OSError as error:
+            raise PublishError(f"state: {error.filename or self.path}: {error.strerror}") from None
+        return 1

@@ -118,6 +118,7 @@ class Session:
         self._kept: LastRun | None = None
         self._followers: list[_Follower] = []
         self._changes: list[Change] = []
+        self._drifts: list[bytes] = []
         self._time_ns = 0
         self._cause: Cause | None = None
         self._published: tuple[object, ...] | None = None
@@ -181,6 +182,11 @@ class Session:
         """Changes of addresses since the last call, oldest first."""
         changes, self._changes = self._changes, []
         return changes
+
+    def take_drifts(self) -> list[bytes]:
+        """What audits found since the last call: records, see Engine.drifts."""
+        drifts, self._drifts = self._drifts, []
+        return drifts
 
     def decision(self) -> Decision:
         """The state of things now."""
@@ -302,6 +308,8 @@ class Session:
         self.source.refresh()
         for scope in Scope:
             self.source.dump(scope, audit=True)
+        if drifts := self.engine.drifts():
+            self._drifts.append(drifts)
         self._plan_audit()
 
     def _plan_audit(self) -> None:

@@ -1,0 +1,224 @@
+"""Wires a session to publishers, metrics, log and service manager; nothing else does.
+
+The session runs in the main thread. Publishers and metrics have threads of their own and never
+touch the engine: documents reach them through a slot that keeps the newest, and a scrape asks the
+main thread for a snapshot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from tracker.api.metrics import MetricsCollector, MetricsServer, registry
+from tracker.capture.record import describe, iter_records
+from tracker.engine.base import NEVER
+from tracker.log import log_change
+from tracker.memory import StateFile
+from tracker.model import NANOSECONDS, State
+from tracker.node import node_document
+from tracker.notify import Notifier
+from tracker.publish.files import FilesPublisher
+from tracker.publish.worker import PublisherStats, Worker
+from tracker.stats import DECISION_BOUNDS, Histogram, Stats, collect
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+    from tracker.clock import Clock
+    from tracker.config import Config
+    from tracker.errors import PublishError
+    from tracker.model import Decision
+    from tracker.session import LastRun, Session
+
+SCRAPE_TIMEOUT = 5.0
+"""Seconds that a scrape waits for the main thread."""
+
+
+class Memory:
+    """The state file, written in a thread of its own."""
+
+    def __init__(self, file: StateFile, worker: Worker) -> None:
+        self._file = file
+        self._worker = worker
+
+    def load(self) -> LastRun | None:
+        """What the last run kept."""
+        return self._file.load()
+
+    def save(self, last: LastRun) -> None:
+        """Have it written as soon as the disk can."""
+        self._worker.submit(self._file.document(last))
+
+
+class Daemon:
+    """One session and all who live on its decisions."""
+
+    def __init__(
+        self,
+        make_session: Callable[[Memory | None], Session],
+        config: Config,
+        log: FilteringBoundLogger,
+        clock: Clock,
+        notifier: Notifier | None = None,
+    ) -> None:
+        """`make_session` gets the memory, None without a state directory."""
+        self._config = config
+        self._log = log
+        self._clock = clock
+        self._notifier = notifier if notifier is not None else Notifier()
+        self._took = Histogram(DECISION_BOUNDS)
+        self._stopping = False
+        self._resumed = False
+        self._ready = False
+        self._warned: tuple[str, ...] = ()
+        self._asked = threading.Event()
+        self._answered = threading.Event()
+        self._asking = threading.Lock()
+        self._stats: Stats | None = None
+        self._workers: list[Worker] = []
+        self._files = self._worker(FilesPublisher(config.files, reorder=config.families_written))
+        memory = None
+        if config.state:
+            state = StateFile(config.state)
+            memory = Memory(state, self._worker(state))
+        self.session = make_session(memory)
+
+    def _worker(self, publisher: FilesPublisher | StateFile) -> Worker:
+        worker = Worker(publisher, self._report_publisher)
+        self._workers.append(worker)
+        return worker
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT."""
+        metrics = self._metrics()
+        with self._signals():
+            for worker in self._workers:
+                worker.start()
+            if metrics is not None:
+                metrics.start()
+            try:
+                self._follow()
+            finally:
+                self._notifier.stopping()
+                for worker in self._workers:
+                    worker.stop()
+                if metrics is not None:
+                    metrics.stop()
+                self.session.source.close()
+
+    def _follow(self) -> None:
+        session = self.session
+        interval = self._notifier.watchdog_interval_ns
+        beat_at = NEVER if interval is None else 0
+        session.start()
+        self._log.info(
+            "following",
+            source=session.source.name,
+            engine=session.engine.name,
+            families=list(self._config.families),
+        )
+        self._tell(session.decision())
+        while not self._stopping:
+            if session.step(beat_at):
+                self._tell(session.decision())
+            if self._resumed:
+                self._resumed = False
+                self._log.info("stopped for a while, reading everything again")
+                session.resume()
+            self._log_audits()
+            if self._asked.is_set():
+                self._asked.clear()
+                self._stats = collect(session, self._took)
+                self._answered.set()
+            if interval is not None and self._clock.boot_ns() >= beat_at:
+                self._notifier.watchdog()
+                beat_at = self._clock.boot_ns() + interval
+
+    def _tell(self, decision: Decision) -> None:
+        """A decision that people see: log, files, service manager."""
+        for change in self.session.take_changes():
+            self._took.observe(change.took_ns / NANOSECONDS)
+            log_change(self._log, change)
+        if any(choice.state is not State.SETTLING for choice in decision.choices.values()):
+            self._files.submit(node_document(decision, self._config.networks))
+        self._log_warnings(decision)
+        addresses = [c.address for c in decision.choices.values() if c.address is not None]
+        status = ", ".join(addresses) or "no address yet"
+        if self._ready:
+            self._notifier.status(status)
+        elif self._is_ready(decision):
+            self._ready = True
+            self._notifier.ready(status)
+
+    def _is_ready(self, decision: Decision) -> bool:
+        have = {f for f, choice in decision.choices.items() if choice.address is not None}
+        required = set(self._config.require)
+        return required <= have if required else bool(have)
+
+    def _log_warnings(self, decision: Decision) -> None:
+        """Each warning once when it comes, and once when it goes."""
+        for text in decision.warnings:
+            if text not in self._warned:
+                self._log.warning(text)
+        for text in self._warned:
+            if text not in decision.warnings:
+                self._log.info("no longer", warning=text)
+        self._warned = decision.warnings
+
+    def _log_audits(self) -> None:
+        for raw in self.session.take_drifts():
+            for record in iter_records(raw):
+                self._log.warning(
+                    "audit found drift", record=describe(record, self.session.engine.link_name)
+                )
+
+    def _report_publisher(self, name: str, error: PublishError | None) -> None:
+        if error is not None:
+            self._log.warning("cannot publish, trying again", publisher=name, error=str(error))
+        else:
+            self._log.info("publishing again", publisher=name)
+
+    def _metrics(self) -> MetricsServer | None:
+        if self._config.metrics is None:
+            return None
+        collector = MetricsCollector(self._ask, self._publisher_stats)
+        return MetricsServer(self._config.metrics, registry(collector), self._report_metrics)
+
+    def _report_metrics(self, error: str | None) -> None:
+        if error is not None:
+            self._log.warning("cannot serve metrics, trying again", error=error)
+        else:
+            self._log.info("serving metrics")
+
+    def _publisher_stats(self) -> Iterator[PublisherStats]:
+        return (worker.stats() for worker in self._workers)
+
+    def _ask(self) -> Stats | None:
+        """From the thread of a scrape: a snapshot made by the main thread."""
+        with self._asking:
+            self._answered.clear()
+            self._asked.set()
+            self.session.source.wake()
+            return self._stats if self._answered.wait(SCRAPE_TIMEOUT) else None
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        def stop(_signal: int, _frame: object) -> None:
+            self._stopping = True
+            self.session.source.wake()
+
+        def resume(_signal: int, _frame: object) -> None:
+            self._resumed = True
+            self.session.source.wake()
+
+        handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGCONT: resume}
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
