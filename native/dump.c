@@ -32,9 +32,9 @@ struct dump {
 	struct at_source *source;
 	uint32_t scope;
 	uint32_t ifindex; /* 0 = all */
-	uint32_t table; /* of the request under way */
+	uint32_t table;	  /* of the request under way */
 	int sock;
-	int strict; /* the kernel filters */
+	int strict;	 /* the kernel filters */
 	int interrupted; /* lists changed between two parts of the answer */
 };
 
@@ -73,7 +73,8 @@ static int is_addr(uint32_t scope)
 	return scope == AT_SCOPE_ADDR4 || scope == AT_SCOPE_ADDR6;
 }
 
-static void mark(const struct dump *d, enum at_phase phase, uint32_t table, uint32_t flags, int error)
+static void mark(const struct dump *d, enum at_phase phase, uint32_t table, uint32_t flags,
+		 int error)
 {
 	struct {
 		struct at_header head;
@@ -101,7 +102,7 @@ static void mark(const struct dump *d, enum at_phase phase, uint32_t table, uint
 
 static void add_u32(struct request *r, uint16_t type, uint32_t value)
 {
-	struct nlattr attr = {.nla_len = NLA_HDRLEN + sizeof(value), .nla_type = type};
+	struct nlattr attr = { .nla_len = NLA_HDRLEN + sizeof(value), .nla_type = type };
 	uint8_t *at = (uint8_t *)r + NLMSG_ALIGN(r->head.nlmsg_len);
 
 	memcpy(at, &attr, sizeof(attr));
@@ -112,7 +113,7 @@ static void add_u32(struct request *r, uint16_t type, uint32_t value)
 static void build(const struct dump *d, struct request *r)
 {
 	*r = (struct request){
-		.head = {.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = SEQUENCE},
+		.head = { .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP, .nlmsg_seq = SEQUENCE },
 	};
 	switch (d->scope) {
 	case AT_SCOPE_LINK:
@@ -143,8 +144,8 @@ static void build(const struct dump *d, struct request *r)
 
 static int ask(struct dump *d)
 {
-	struct timeval patience = {.tv_sec = ANSWER_WITHIN};
-	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+	struct timeval patience = { .tv_sec = ANSWER_WITHIN };
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct request request;
 	int on = 1;
 
@@ -169,7 +170,7 @@ static int is_empty(const struct dump *d, int error)
 	if (is_route(d->scope))
 		return error == -ENOENT; /* no such table */
 	if (is_addr(d->scope))
-		return error == -ENODEV && d->ifindex; /* the link has gone */
+		return error == -ENODEV && d->ifindex;		 /* the link has gone */
 	return d->scope == AT_SCOPE_NEXTHOP && error == -EINVAL; /* before Linux 5.3 */
 }
 
@@ -264,8 +265,8 @@ static int read_message(struct dump *d, const struct nlmsghdr *head, const uint8
 	case RTM_NEWLINK:
 		return d->scope == AT_SCOPE_LINK ? take(d, msg, head->nlmsg_len, now) : STEP_MORE;
 	case RTM_NEWNEXTHOP:
-		return d->scope == AT_SCOPE_NEXTHOP ? take(d, msg, head->nlmsg_len, now)
-						    : STEP_MORE;
+		return d->scope == AT_SCOPE_NEXTHOP ? take(d, msg, head->nlmsg_len, now) :
+						      STEP_MORE;
 	default:
 		return STEP_MORE;
 	}
@@ -273,7 +274,7 @@ static int read_message(struct dump *d, const struct nlmsghdr *head, const uint8
 
 static int read_datagram(struct dump *d, size_t size)
 {
-	struct at_messages messages = {.next = d->source->dump, .left = size};
+	struct at_messages messages = { .next = d->source->dump, .left = size };
 	uint64_t now = at_boot_ns();
 	struct nlmsghdr head;
 	const uint8_t *msg;
@@ -293,7 +294,7 @@ static int read_answer(struct dump *d, int last)
 	uint8_t *buf = d->source->dump;
 
 	while (last || !d->interrupted) {
-		struct sockaddr_nl from = {0};
+		struct sockaddr_nl from = { 0 };
 		socklen_t from_len = sizeof(from);
 		ssize_t size = recvfrom(d->sock, buf, AT_DATAGRAM_MAX, MSG_TRUNC,
 					(struct sockaddr *)&from, &from_len);
@@ -330,7 +331,7 @@ static int dump_once(struct dump *d, int last)
 
 static int attempt(struct dump *d, uint32_t table, uint32_t flags, int last)
 {
-	uint32_t tables[TABLES_MAX] = {table};
+	uint32_t tables[TABLES_MAX] = { table };
 	size_t n = 1;
 	int err = at_source_catch_up(d->source);
 
@@ -352,7 +353,7 @@ static int attempt(struct dump *d, uint32_t table, uint32_t flags, int last)
 int at_source_dump(struct at_source *s, uint32_t scope, uint32_t ifindex, uint32_t table,
 		   uint32_t flags)
 {
-	struct dump d = {.source = s, .scope = scope};
+	struct dump d = { .source = s, .scope = scope };
 	int err = -EAGAIN;
 
 	if (scope >= AT_SCOPES)

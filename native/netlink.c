@@ -95,14 +95,14 @@ static uint32_t scopes_of(const struct nlmsghdr *head, const uint8_t *msg)
 		return 1u << AT_SCOPE_LINK;
 	case RTM_NEWADDR:
 	case RTM_DELADDR:
-		return family == AF_INET    ? 1u << AT_SCOPE_ADDR4
-		       : family == AF_INET6 ? 1u << AT_SCOPE_ADDR6
-					    : 1u << AT_SCOPE_ADDR4 | 1u << AT_SCOPE_ADDR6;
+		return family == AF_INET  ? 1u << AT_SCOPE_ADDR4 :
+		       family == AF_INET6 ? 1u << AT_SCOPE_ADDR6 :
+					    1u << AT_SCOPE_ADDR4 | 1u << AT_SCOPE_ADDR6;
 	case RTM_NEWROUTE:
 	case RTM_DELROUTE:
-		return family == AF_INET    ? 1u << AT_SCOPE_ROUTE4
-		       : family == AF_INET6 ? 1u << AT_SCOPE_ROUTE6
-					    : 1u << AT_SCOPE_ROUTE4 | 1u << AT_SCOPE_ROUTE6;
+		return family == AF_INET  ? 1u << AT_SCOPE_ROUTE4 :
+		       family == AF_INET6 ? 1u << AT_SCOPE_ROUTE6 :
+					    1u << AT_SCOPE_ROUTE4 | 1u << AT_SCOPE_ROUTE6;
 	default:
 		return 1u << AT_SCOPE_NEXTHOP;
 	}
@@ -176,7 +176,7 @@ static void read_message(struct at_source *s, const struct nlmsghdr *head, const
 
 static void read_datagram(struct at_source *s, size_t size)
 {
-	struct at_messages messages = {.next = s->events, .left = size};
+	struct at_messages messages = { .next = s->events, .left = size };
 	struct nlmsghdr head;
 	const uint8_t *msg;
 	uint64_t now = 0;
@@ -193,11 +193,11 @@ static void read_datagram(struct at_source *s, size_t size)
 int at_source_read(struct at_source *s, unsigned limit)
 {
 	for (unsigned n = 0; n < limit || s->congested; n++) {
-		struct sockaddr_nl from = {0};
+		struct sockaddr_nl from = { 0 };
 		socklen_t from_len = sizeof(from);
-		ssize_t size = recvfrom(s->sock, s->events, sizeof(s->events),
-					MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from,
-					&from_len);
+		ssize_t size =
+			recvfrom(s->sock, s->events, sizeof(s->events), MSG_DONTWAIT | MSG_TRUNC,
+				 (struct sockaddr *)&from, &from_len);
 
 		if (size < 0 && errno == EAGAIN) {
 			s->congested = 0;
@@ -283,7 +283,7 @@ static int has_new_dirt(const struct at_source *s, const struct dirt *known)
 /* Absolute CLOCK_BOOTTIME, so that a host that slept past the deadline wakes us at once. */
 static int arm(struct at_source *s, uint64_t deadline)
 {
-	struct itimerspec when = {0};
+	struct itimerspec when = { 0 };
 
 	if (deadline == s->armed)
 		return 0;
@@ -314,9 +314,9 @@ static int run_timers(struct at_source *s, uint64_t deadline)
 static int sleep_until(struct at_source *s, uint64_t deadline)
 {
 	struct pollfd fds[] = {
-		{.fd = s->sock, .events = POLLIN},
-		{.fd = s->wake_fd, .events = POLLIN},
-		{.fd = s->timer_fd, .events = POLLIN},
+		{ .fd = s->sock, .events = POLLIN },
+		{ .fd = s->wake_fd, .events = POLLIN },
+		{ .fd = s->timer_fd, .events = POLLIN },
 	};
 	uint64_t engine = at_engine_deadline(s->engine);
 	uint64_t count;
@@ -368,8 +368,8 @@ void at_source_wake(struct at_source *s)
 static int join(int sock)
 {
 	static const int groups[] = {
-		RTNLGRP_LINK,	     RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
-		RTNLGRP_IPV4_ROUTE,  RTNLGRP_IPV6_ROUTE,  RTNLGRP_NEXTHOP,
+		RTNLGRP_LINK,	    RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+		RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,	 RTNLGRP_NEXTHOP,
 	};
 
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
@@ -397,7 +397,7 @@ static void set_rcvbuf(struct at_source *s, uint32_t bytes)
 
 static int open_fds(struct at_source *s, uint32_t rcvbuf)
 {
-	struct sockaddr_nl local = {.nl_family = AF_NETLINK};
+	struct sockaddr_nl local = { .nl_family = AF_NETLINK };
 
 	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->wake_fd < 0)
@@ -450,7 +450,7 @@ void at_source_close(struct at_source *s)
 
 void at_source_counters(const struct at_source *s, struct at_source_counters *out)
 {
-	uint32_t memory[SK_MEMINFO_VARS] = {0};
+	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
 	socklen_t len = sizeof(memory);
 
 	*out = s->counters;

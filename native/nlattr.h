@@ -20,7 +20,7 @@ struct at_attrs {
 
 struct at_attr {
 	const uint8_t *data;
-	uint16_t len; /* bytes of data */
+	uint16_t len;  /* bytes of data */
 	uint16_t type; /* without NLA_F_NESTED and NLA_F_NET_BYTEORDER */
 };
 
@@ -49,7 +49,7 @@ static inline int at_attr_next(struct at_attrs *attrs, struct at_attr *attr)
 
 static inline struct at_attrs at_attr_nested(const struct at_attr *attr)
 {
-	return (struct at_attrs){.next = attr->data, .left = attr->len};
+	return (struct at_attrs){ .next = attr->data, .left = attr->len };
 }
 
 /* Copies the first `size` bytes of the value; -EBADMSG where it is shorter. */

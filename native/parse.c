@@ -20,11 +20,11 @@
 #define AT_USER_HZ 100 /* unit of rta_expires */
 
 /* An attribute that is wrong makes the whole message malformed. */
-#define TRY(expr)                  \
-	do {                       \
-		int err_ = (expr); \
-		if (err_ < 0)      \
-			return err_; \
+#define TRY(expr)                                                                                  \
+	do {                                                                                       \
+		int err_ = (expr);                                                                 \
+		if (err_ < 0)                                                                      \
+			return err_;                                                               \
 	} while (0)
 
 struct message {
@@ -65,7 +65,7 @@ static int get_address(const struct at_attr *attr, int family, uint8_t *out)
 
 static int parse_addr(const struct message *msg, struct at_addr *addr)
 {
-	uint8_t local[16] = {0}, other[16] = {0};
+	uint8_t local[16] = { 0 }, other[16] = { 0 };
 	int has_local = 0, has_other = 0, more;
 	struct ifa_cacheinfo times;
 	struct ifaddrmsg ifa;
@@ -139,7 +139,7 @@ static int parse_vrf(const struct at_attr *data, uint32_t *table)
 static int parse_linkinfo(const struct at_attr *info, struct at_link *link)
 {
 	struct at_attrs attrs = at_attr_nested(info);
-	struct at_attr attr, data = {0};
+	struct at_attr attr, data = { 0 };
 	int more;
 
 	while ((more = at_attr_next(&attrs, &attr)) > 0) {
@@ -273,10 +273,10 @@ static uint32_t seconds(uint32_t ticks)
 
 static int parse_route(const struct message *msg, struct at_route *route, int *truncated)
 {
-	struct at_leg single = {.weight = 1};
-	struct at_attr multipath = {0};
+	struct at_leg single = { .weight = 1 };
+	struct at_attr multipath = { 0 };
 	int has_leg = 0, more;
-	struct rta_cacheinfo times = {0};
+	struct rta_cacheinfo times = { 0 };
 	struct at_attrs attrs;
 	struct at_attr attr;
 	struct rtmsg rtm;
@@ -382,7 +382,7 @@ static int parse_group(const struct at_attr *group, struct at_nexthop *nh)
 
 static int parse_nexthop(const struct message *msg, struct at_nexthop *nh, int *truncated)
 {
-	struct at_attr group = {0};
+	struct at_attr group = { 0 };
 	int has_id = 0, more;
 	struct at_attrs attrs;
 	struct at_attr attr;

@@ -42,7 +42,7 @@ int at_source_tap(struct at_source *s, size_t size)
 			return -ENOMEM;
 	}
 	free(s->tap.ring);
-	s->tap = (struct at_tap){.ring = ring, .size = size};
+	s->tap = (struct at_tap){ .ring = ring, .size = size };
 	return 0;
 }
 
