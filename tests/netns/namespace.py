@@ -10,8 +10,10 @@ import os
 import subprocess
 from typing import IO, TYPE_CHECKING, Any
 
+from tests.netns.watching import Announcements
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -81,6 +83,23 @@ class Namespace:
                 _setns(home)
         finally:
             os.close(home)
+
+    def addresses(self, link: str, family: int = 4) -> list[str]:
+        """Addresses of a link that are not link-local and have passed DAD, in kernel order."""
+        return [
+            entry["local"]
+            for found in self.json(f"-{family} addr show dev {link}")
+            for entry in found.get("addr_info", [])
+            if entry["scope"] != "link" and not entry.get("tentative")
+        ]
+
+    def wait(self, probe: Callable[[], object], what: str, seconds: float = 20) -> None:
+        """Wait until a probe of this namespace is true: it is asked at each change."""
+        announcements = Announcements(self)
+        try:
+            announcements.wait(probe, seconds, what)
+        finally:
+            announcements.close()
 
     def delete(self) -> None:
         """Remove the namespace and every device in it."""
