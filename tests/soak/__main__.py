@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from tests.soak.check import Difference, Follower
+from tests.soak.check import DifferenceError, Follower
 from tests.soak.world import World
 
 CLONE_NEWNET = 0x40000000
@@ -52,7 +52,7 @@ def run(seed: int, operations: int, quiet_every: int) -> int:
                 quiet += 1
             if number % 100_000 == 0:
                 print(f"soak: {number} operations, {quiet} quiet points", flush=True)
-    except Difference as difference:
+    except DifferenceError as difference:
         print(f"soak: seed {seed}, operation {number}: {difference}", file=sys.stderr)
         print(f"soak: the last operations were {' '.join(trail)}", file=sys.stderr)
         return 1

@@ -40,7 +40,7 @@ PATIENCE_NS = 5 * NANOSECONDS
 """How long the kernel may take to announce a carrier (linkwatch waits up to a second)."""
 
 
-class Difference(Exception):
+class DifferenceError(Exception):
     """The tracker is wrong."""
 
 
@@ -71,7 +71,7 @@ class Follower:
         return kept | {"waited": self.waited}
 
     def check(self) -> None:
-        """Raise Difference unless all agrees, at the latest when the kernel is quiet."""
+        """Raise DifferenceError unless all agrees, at the latest when the kernel is quiet."""
         give_up = self._clock.boot_ns() + PATIENCE_NS
         while True:
             self._settle(give_up)
@@ -80,7 +80,7 @@ class Follower:
                 return
             now = self._clock.boot_ns()
             if now >= give_up:
-                raise Difference(found)
+                raise DifferenceError(found)
             # What differs may be announced still: wait for the next message.
             self.waited += 1
             self.session.step(min(give_up, now + NANOSECONDS // 2))
@@ -90,7 +90,7 @@ class Follower:
         self.session.step(0)
         while self.session.engine.dirty():
             if self._clock.boot_ns() >= give_up:
-                raise Difference(f"still dirty: {self.session.engine.dirty()}")
+                raise DifferenceError(f"still dirty: {self.session.engine.dirty()}")
             self.session.step(give_up)
 
     def _differences(self) -> str:
