@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import struct
-
-# The C part of socket alone: `socket` doubles the time in which Python starts.
-from _socket import inet_ntop
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tracker.address import text
 from tracker.capture.payload import (
     DUMP_AUDIT,
     F_DUMP,
@@ -332,11 +330,6 @@ def _terminated(field: bytes) -> str:
     if field[-1]:
         raise MalformedRecord("a name of a link does not end")
     return _name(field)
-
-
-def text(packed: bytes) -> str:
-    """A packed address as people write it (RFC 5952 for IPv6)."""
-    return inet_ntop(AF_INET if len(packed) == 4 else AF_INET6, packed)
 
 
 NO_NAMES: Callable[[int], str] = "if{}".format

@@ -1,0 +1,1 @@
+"""Filters, criteria and modes, compiled into the table that the engines run."""
