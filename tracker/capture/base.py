@@ -24,7 +24,10 @@ class Source(Protocol):
 
     name: str
     """"netlink", "pyroute2", "replay" (later "bpf")."""
-    engine: Engine
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that it feeds."""
 
     def wait(self, deadline_ns: int) -> Wake:
         """Block until something is due or CLOCK_BOOTTIME reaches `deadline_ns`."""
