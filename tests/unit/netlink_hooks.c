@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Stands between the netlink source and the kernel: linked with --wrap, so that
+ * a test can answer instead of it, with what the real one rarely says.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <linux/netlink.h>
+
+/* A test sets all three. Results are as of the system call, or -errno. */
+ssize_t (*hook_send)(const void *buf, size_t size);
+ssize_t (*hook_receive)(int fd, void *buf, size_t size, uint32_t *portid);
+int (*hook_option)(int level, int name);
+
+ssize_t __wrap_sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *to,
+		      socklen_t to_len);
+ssize_t __wrap_recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *from,
+			socklen_t *from_len);
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+
+static ssize_t result(ssize_t value)
+{
+	if (value >= 0)
+		return value;
+	errno = (int)-value;
+	return -1;
+}
+
+ssize_t __wrap_sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *to,
+		      socklen_t to_len)
+{
+	(void)fd;
+	(void)flags;
+	(void)to;
+	(void)to_len;
+	return result(hook_send(buf, size));
+}
+
+ssize_t __wrap_recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *from,
+			socklen_t *from_len)
+{
+	struct sockaddr_nl *sender = (void *)from;
+
+	(void)flags;
+	*from_len = sizeof(*sender);
+	return result(hook_receive(fd, buf, size, &sender->nl_pid));
+}
+
+int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+	int err = hook_option ? hook_option(level, name) : 0;
+
+	return err ? (int)result(err) : __real_setsockopt(fd, level, name, value, len);
+}
