@@ -9,7 +9,7 @@ import os
 from typing import NamedTuple
 
 from tracker.decision import Stability
-from tracker.model import FAMILIES, NANOSECONDS, Fallback
+from tracker.model import FAMILIES, NANOSECONDS
 
 DEFAULT_PATH = "/etc/addrtracker.toml"
 """Read when no --config is given, if it is there."""
@@ -20,9 +20,8 @@ class Select(NamedTuple):
 
     static: tuple[str, ...] = ()
     table: int = 254
-    fallback: Fallback = Fallback.AUTO
-    fallback_name: str = ""
-    """Glob of Fallback.INTERFACE, else ""."""
+    fallback: str = "auto"
+    """Or "none", "physical", "interface:" and a glob."""
 
 
 class Exclude(NamedTuple):
@@ -82,7 +81,7 @@ class Config(NamedTuple):
         settle=NANOSECONDS, settle_max=10 * NANOSECONDS, hold=10 * NANOSECONDS, failback=None
     )
     files: str = "/run/addrtracker"
-    """Directory of the files that are published; "" = none."""
+    """Directory of the files that are published."""
     metrics: Listen | None = Listen("127.0.0.1", 9797)
     """Where /metrics is served; None = nowhere."""
     capture: Capture = Capture()

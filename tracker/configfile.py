@@ -98,7 +98,7 @@ _SCHEMA: dict[str, Any] = {
     },
     "publish": {
         "files": {
-            "directory": _Key(values.path_or_off, 'an absolute path, or "" for no files'),
+            "directory": _Key(values.absolute_path, "an absolute path"),
         },
     },
     "metrics": {"listen": _Key(values.listen, _LISTEN)},
@@ -135,6 +135,11 @@ def parse(raw: bytes, path: str) -> Config:
         raise ConfigError(f"{path}: is not TOML: {line}") from None
     except RecursionError:
         raise ConfigError(f"{path}: is not TOML: nested too deeply") from None
+    return from_data(data, path)
+
+
+def from_data(data: dict[str, Any], path: str) -> Config:
+    """The configuration in what TOML, or a case file, holds. Raises ConfigError."""
     reader = _Reader(path)
     config = _build(reader.table(data, _SCHEMA, ""), path)
     _check(reader, data, config)
@@ -150,8 +155,6 @@ def _build(found: dict[str, Any], path: str) -> Config:
 
     config = Config(found.get("hostname") or kernel_hostname(), path)
     select = {name: v for name, v in group("select").items() if name in config.select._fields}
-    if "fallback" in select:
-        select["fallback"], select["fallback_name"] = select["fallback"]
     capture = {name: v for name, v in group("capture").items() if name in config.capture._fields}
     networks = config.networks._replace(**group("networks"))
     return config._replace(

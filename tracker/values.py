@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 from tracker.address import network_text, parse, parse_network, text
 from tracker.config import Listen
-from tracker.model import NANOSECONDS, Fallback
+from tracker.model import NANOSECONDS
 
 T = TypeVar("T")
 
@@ -123,7 +123,8 @@ def interface_pattern(value: object) -> str:
     """A glob for names of interfaces."""
     if not isinstance(value, str) or not value or len(value.encode()) > PATTERN_MOST:
         raise ValueError
-    if any(c.isspace() or c in "/\\" or not c.isprintable() for c in value):
+    # fnmatch(3) and fnmatchcase() read escapes and "[^" in different ways.
+    if any(c.isspace() or c in "/\\" or not c.isprintable() for c in value) or "[^" in value:
         raise ValueError
     return value
 
@@ -135,15 +136,12 @@ def exclusion(value: object) -> str:
     return pattern
 
 
-def fallback(value: object) -> tuple[Fallback, str]:
-    """What to do without a default route, and the glob of "interface:NAME"."""
+def fallback(value: object) -> str:
+    """What to do without a default route."""
     kind, colon, name = _string(value).partition(":")
     if colon and kind == "interface":
-        return Fallback.INTERFACE, interface_pattern(name)
-    choices = {"auto": Fallback.AUTO, "none": Fallback.NONE, "physical": Fallback.PHYSICAL}
-    if colon or kind not in choices:
-        raise ValueError
-    return choices[kind], ""
+        return f"interface:{interface_pattern(name)}"
+    return one_of("auto", "none", "physical")(value)
 
 
 def routing_table(value: object) -> int:

@@ -12,7 +12,7 @@ from tracker.config import Config, Listen
 from tracker.configfile import parse as parse_file
 from tracker.decision import Stability
 from tracker.errors import ConfigError
-from tracker.model import NANOSECONDS, Fallback
+from tracker.model import NANOSECONDS
 
 # The example of the documentation: every key, each at its default.
 EVERY_KEY = b"""
@@ -97,7 +97,7 @@ def test_values_come_out_typed() -> None:
         hold = "1.5s"
         failback = "500ms"
         [publish.files]
-        directory = ""
+        directory = "/srv/addresses"
         [metrics]
         listen = "[::1]:0"
         [capture]
@@ -105,11 +105,11 @@ def test_values_come_out_typed() -> None:
     """)
     assert found.hostname == "node-1.example"
     assert found.state == ""
-    assert found.files == ""
+    assert found.files == "/srv/addresses"
     assert found.require == ("ipv6",)
     assert found.select.static == ("192.0.2.1", "2001:db8::1")
     assert found.select.table == 1000
-    assert (found.select.fallback, found.select.fallback_name) == (Fallback.INTERFACE, "br-*")
+    assert found.select.fallback == "interface:br-*"
     assert found.exclude.interfaces == ("wg*", "!docker0")
     assert found.networks.internal == ("10.0.0.0/8", "fd00::/8")
     assert found.stability == Stability(0, 90 * NANOSECONDS, 1_500_000_000, 500_000_000)
@@ -312,7 +312,7 @@ WRONG = [
     ),
     (
         '[publish.files]\ndirectory = "run"',
-        'publish.files.directory = "run"; allowed: an absolute path, or "" for no files',
+        'publish.files.directory = "run"; allowed: an absolute path',
     ),
     *(
         (

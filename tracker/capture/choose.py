@@ -1,0 +1,97 @@
+"""The best source that works here, and why the better ones do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tracker.errors import TrackerError, UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from tracker.capture.base import Source
+    from tracker.engine.base import Engine
+
+SOURCES = ("auto", "netlink", "pyroute2")
+ENGINES = ("auto", "native", "reference")
+
+
+class Chosen(NamedTuple):
+    """A source that is open, with its engine."""
+
+    source: Source
+    passed_over: tuple[str, ...]
+    """Why better sources or engines were not taken, one line each."""
+
+
+def open_source(source: str = "auto", engine: str = "auto") -> Chosen:
+    """Open a source in the present network namespace.
+
+    `auto` takes the best that works; a name takes that one or fails. Raises UsageError,
+    UnsupportedError, NotPermittedError.
+    """
+    passed_over: list[str] = []
+    if source == "netlink" and engine == "reference":
+        raise UsageError(
+            "source netlink feeds the native engine only; allowed with the reference engine: "
+            "source pyroute2"
+        )
+    if source != "pyroute2" and engine != "reference":
+        try:
+            return Chosen(_netlink(), ())
+        except TrackerError as error:
+            if source == "netlink":
+                raise
+            passed_over.append(f"source netlink: {error}")
+    return Chosen(_pyroute2(_engine(engine, passed_over)), tuple(passed_over))
+
+
+def enter_netns(name: str) -> None:
+    """Move this thread into a network namespace: a name under /run/netns, or a path.
+
+    Raises UsageError, NotPermittedError, UnsupportedError.
+    """
+    try:
+        from tracker.capture.netlink import enter_netns as enter  # noqa: PLC0415
+    except ImportError as error:
+        raise _no_extension(error) from None
+    enter(name)
+
+
+def make_engine(engine: str = "auto") -> Engine:
+    """An engine that no source feeds yet. Raises UnsupportedError."""
+    return _engine(engine, [])
+
+
+def _no_extension(error: ImportError) -> UnsupportedError:
+    return UnsupportedError(f"the extension tracker._engine cannot be loaded: {error}")
+
+
+def _netlink() -> Source:
+    try:
+        from tracker.capture.netlink import NetlinkSource  # noqa: PLC0415
+        from tracker.engine.native import NativeEngine  # noqa: PLC0415
+    except ImportError as error:
+        raise _no_extension(error) from None
+    return NetlinkSource(NativeEngine())
+
+
+def _pyroute2(engine: Engine) -> Source:
+    try:
+        from tracker.capture.pyroute2 import Pyroute2Source  # noqa: PLC0415
+    except ImportError as error:
+        raise UnsupportedError(f"pyroute2 cannot be loaded: {error}") from None
+    return Pyroute2Source(engine)
+
+
+def _engine(engine: str, passed_over: list[str]) -> Engine:
+    if engine != "reference":
+        try:
+            from tracker.engine.native import NativeEngine  # noqa: PLC0415
+        except ImportError as error:
+            if engine == "native":
+                raise _no_extension(error) from None
+            passed_over.append(f"engine native: {_no_extension(error)}")
+        else:
+            return NativeEngine()
+    from tracker.engine.reference import ReferenceEngine  # noqa: PLC0415
+
+    return ReferenceEngine()

@@ -1,0 +1,93 @@
+"""The command addrtracker: finds the command that is meant and runs it.
+
+Each command is a module of this package with SUMMARY, OPTIONS, WORDS (how many words that are no
+option it needs and allows, and what they are) and `run`, which returns the exit status. Only the
+one that is meant is imported: `show` has to start fast.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import tracker
+from tracker.cli.options import Arguments, nearest, parse, usage
+from tracker.errors import TrackerError, UsageError
+
+COMMANDS = {
+    "show": "the node document: the primary addresses now",
+    "explain": "every candidate, ranked, and why each other address is none",
+    "watch": "decisions as they change",
+    "run": "the daemon",
+    "replay": "what a recording or a case would have published, and the document at its end",
+    "record": "record what the kernel announces, for a replay",
+    "doctor": "what this kernel and this process can do, and what follows",
+}
+
+SIGINT_STATUS = 130
+"""128 + SIGINT, as shells have it."""
+OUTPUT_STATUS = 4
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit status. Every error is one line on standard error."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        # Names of interfaces are bytes; those that are no UTF-8 shall not end a table.
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        status = _run(arguments)
+        sys.stdout.flush()
+    except TrackerError as error:
+        return _fail(str(error), error.exit_status)
+    except KeyboardInterrupt:
+        return SIGINT_STATUS
+    except BrokenPipeError:
+        # Whoever read has had enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = error.filename or "standard output"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail(f"{where}: {error.strerror}", OUTPUT_STATUS)
+    return status
+
+
+def _run(argv: list[str]) -> int:
+    name = argv[0] if argv else "--help"
+    if name in {"--help", "-h", "help"}:
+        print(_help())
+        return 0 if argv else UsageError.exit_status
+    if name in {"--version", "version"}:
+        print(f"addrtracker {tracker.__version__}")
+        return 0
+    if name not in COMMANDS:
+        raise UsageError(f"{name}: unknown command{nearest(name, COMMANDS)}")
+    command = import_module(f"tracker.cli.{name}")
+    arguments: Arguments = parse(name, command.OPTIONS, command.WORDS, argv[1:])
+    if arguments.flag("--help"):
+        print(usage(name, COMMANDS[name], command.OPTIONS, command.WORDS[2]))
+        return 0
+    status: int = command.run(arguments)
+    return status
+
+
+def _fail(line: str, status: int) -> int:
+    print(f"addrtracker: {line}", file=sys.stderr)
+    return status
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: addrtracker COMMAND [options]",
+            "",
+            "Which IPv4 and which IPv6 address is this node's primary one, and why.",
+            "",
+            *lines,
+            "",
+            "addrtracker COMMAND --help says more.",
+        ]
+    )

@@ -1,0 +1,47 @@
+"""Where answers go: JSON or a table on standard output."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tracker.cli.options import Arguments
+
+
+def wants_table(arguments: Arguments) -> bool:
+    """What --output says; without it a table on a terminal."""
+    return (arguments.value("--output") or ("table" if sys.stdout.isatty() else "json")) == "table"
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One object on one line, at once: a reader may wait for it."""
+    import json  # noqa: PLC0415 - tables need none
+
+    print(json.dumps(value), flush=True)
+
+
+def console() -> Console:
+    """Standard output for tables."""
+    from rich.console import Console  # noqa: PLC0415 - JSON needs none
+
+    return Console(highlight=False, markup=False)
+
+
+def table(*columns: str) -> Table:
+    """A table without lines that would eat columns."""
+    from rich import box  # noqa: PLC0415 - as above
+    from rich.table import Table  # noqa: PLC0415
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def warn(line: str) -> None:
+    """One line on standard error."""
+    print(f"addrtracker: {line}", file=sys.stderr)

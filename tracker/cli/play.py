@@ -1,0 +1,87 @@
+"""Plays files on a virtual clock, for replay and for --from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tracker.address import family_of
+from tracker.capture.cases import Case
+from tracker.capture.choose import make_engine
+from tracker.capture.inputs import load
+from tracker.capture.replay import CaseSource, RecordingSource
+from tracker.cli import follow
+from tracker.clock import VirtualClock
+from tracker.config import Config
+from tracker.configfile import from_data
+from tracker.decision import Remembered
+from tracker.engine.base import NEVER
+from tracker.model import Change
+from tracker.session import NODE, LastRun, Session
+
+if TYPE_CHECKING:
+    from tracker.cli.options import Arguments
+
+
+class Played(NamedTuple):
+    """What came of it."""
+
+    session: Session
+    config: Config
+    changes: tuple[tuple[float, Change], ...]
+    """With seconds since the start had settled, or since a recording began."""
+    warnings: tuple[str, ...]
+    """About the file, and all that decisions said meanwhile."""
+
+
+class _Published:
+    """The decision of a run before the last boot."""
+
+    def __init__(self, addresses: dict[str, str]) -> None:
+        self._addresses = addresses
+
+    def load(self) -> LastRun:
+        remembered = {
+            (NODE, family): Remembered(
+                address, hold_until=None, named=False, lost=False, same_boot=False
+            )
+            for family, address in self._addresses.items()
+        }
+        return LastRun(0, 0, remembered)
+
+    def save(self, last: LastRun) -> None:
+        """A replay leaves nothing behind."""
+
+
+def play(files: list[str], config: Config, arguments: Arguments) -> Played:
+    """Play files to their end. Raises InputError, ConfigError."""
+    given = load(files)
+    engine = make_engine(arguments.value("--engine", "auto"))
+    source: CaseSource | RecordingSource
+    memory = None
+    if isinstance(given, Case):
+        clock = VirtualClock()
+        source = CaseSource(engine, clock, given)
+        hostname, said = given.hostname, []
+        if not arguments.flag("--config"):
+            config = from_data(given.config, given.file)
+        if given.previously_published:
+            memory = _Published(
+                {family_of(address): address for address in given.previously_published}
+            )
+    else:
+        clock = VirtualClock(given.head.boot_ns, given.head.wall_ns)
+        source = RecordingSource(engine, clock, given)
+        hostname, said = given.head.hostname, list(given.warnings)
+    session = follow.session(source, config, clock, hostname=hostname, memory=memory)
+    changes: list[tuple[float, Change]] = []
+
+    def note() -> None:
+        changes.extend((source.seconds(c.boot_ns), c) for c in session.take_changes())
+        said.extend(session.decision().warnings)
+
+    session.start()
+    while not source.finished:
+        if session.step(NEVER):
+            note()
+    note()
+    return Played(session, config, tuple(changes), tuple(dict.fromkeys(said)))

@@ -1,0 +1,67 @@
+"""addrtracker record: what the kernel announces, into a file for a replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from tracker.capture.recording import Head, RecordingWriter
+from tracker.cli import options
+from tracker.cli.follow import configuration, open_host, session
+from tracker.cli.limits import COUNT, SECONDS, Limits
+from tracker.cli.output import warn
+from tracker.clock import SystemClock
+from tracker.errors import InputError, UnsupportedError
+from tracker.session import INSTANT
+
+if TYPE_CHECKING:
+    from tracker.capture.netlink import NetlinkSource
+    from tracker.cli.options import Arguments
+
+OPTIONS = (options.CONFIG, options.NETNS, COUNT, SECONDS)
+WORDS = (1, 1, "FILE")
+
+TAP_BYTES = 16 << 20
+"""Room for what is applied between two writes; memory is used as far as it is filled."""
+
+
+def run(arguments: Arguments) -> int:
+    """Until SIGINT, SIGTERM or a limit; --count counts what was announced after the start."""
+    config = configuration(arguments)
+    clock = SystemClock()
+    limits = Limits(arguments, clock)
+    source = open_host(arguments, config)
+    if not hasattr(source, "tap"):
+        raise UnsupportedError(f"the source {source.name} cannot record; allowed: netlink")
+    tapped = cast("NetlinkSource", source)
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    head = Head(config.hostname, boot_id, clock.boot_ns(), clock.wall_ns())
+    path = arguments.words[0]
+    try:
+        with open(path, "wb", buffering=0) as file:
+            writer = RecordingWriter(file, head)
+            tapped.tap(TAP_BYTES)
+            recording = session(tapped, config, clock, wanted=INSTANT)
+            with limits.signals(tapped):
+                recording.start()
+                total = _write(tapped, writer)
+                while not limits.reached:
+                    recording.step(limits.deadline)
+                    written = _write(tapped, writer)
+                    total += written
+                    limits.count(written)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; allowed: a file that can be written") from None
+    lost = tapped.counters()["tap_lost"]
+    if lost:
+        warn(f"{path}: {lost} records were lost: they came faster than the file took them")
+    warn(f"{path}: {total} records")
+    return 0
+
+
+def _write(source: NetlinkSource, writer: RecordingWriter) -> int:
+    """Write what the tap holds; how many records."""
+    written = 0
+    while records := source.read_tap():
+        written += writer.write(records)
+    return written
