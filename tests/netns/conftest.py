@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from tests.netns.daemon import QUICK, Daemon, Reader
+from tests.netns.following import Following
 from tests.netns.namespace import Namespace
 
 if TYPE_CHECKING:
@@ -118,3 +119,19 @@ def read_files() -> Iterator[Callable[[Daemon], Reader]]:
     yield read
     for reader in readers:
         reader.finish()
+
+
+@pytest.fixture
+def follow(host: Namespace, tmp_path: Path) -> Iterator[Callable[[], Following]]:
+    """Follows `host` in this thread, which stays inside until the end of the test."""
+    made: list[Following] = []
+
+    def start() -> Following:
+        made.append(Following(host, tmp_path))
+        return made[-1]
+
+    with host.entered():
+        yield start
+        for following in made:
+            following.audit()
+            following.close()
