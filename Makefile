@@ -65,7 +65,7 @@ $(ENGINE): $(ENGINE_INPUTS) .venv/.build | build-packages
 
 test-setup: build .venv/.test .build/programs/.complete
 
-test: test-setup lint dist fuzz sanitize
+test: test-setup lint dist fuzz sanitize soak
 	tools/as-root $(PYTHON) -m pytest $(PYTEST_ARGS)
 
 lint: build .venv/.test
