@@ -210,7 +210,8 @@ class _Reader:
             self.fail(prefix, data, f"a table [{prefix}]")
         dot = f"{prefix}." if prefix else ""
         found: dict[str, Any] = {}
-        for name, value in data.items():
+        # The mode first: what else is wrong often follows from it.
+        for name, value in sorted(data.items(), key=lambda item: item[0] != "mode"):
             entry = schema.get(name)
             if isinstance(entry, dict):
                 found.update(self.table(value, entry, dot + name))

@@ -41,7 +41,13 @@ def open_source(source: str = "auto", engine: str = "auto") -> Chosen:
             if source == "netlink":
                 raise
             passed_over.append(f"source netlink: {error}")
-    return Chosen(_pyroute2(_engine(engine, passed_over)), tuple(passed_over))
+    try:
+        return Chosen(_pyroute2(_engine(engine, passed_over)), tuple(passed_over))
+    except TrackerError as error:
+        if not passed_over or source == "pyroute2":
+            raise
+        every = "; ".join([*passed_over, f"source pyroute2: {error}"])
+        raise UnsupportedError(f"no source works here: {every}") from None
 
 
 def enter_netns(name: str) -> None:

@@ -24,6 +24,10 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value), flush=True)
 
 
+_WHOLE = {"", "address", "family", "features", "capabilities", "sysctls"}
+"""Columns that are of use only as a whole."""
+
+
 def console() -> Console:
     """Standard output for tables."""
     from rich.console import Console  # noqa: PLC0415 - JSON needs none
@@ -38,7 +42,7 @@ def table(*columns: str) -> Table:
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     for column in columns:
-        made.add_column(column, overflow="fold")
+        made.add_column(column, overflow="fold", no_wrap=column in _WHOLE)
     return made
 
 

@@ -15,7 +15,7 @@ from tracker.config import Config
 from tracker.configfile import from_data
 from tracker.decision import Remembered
 from tracker.engine.base import NEVER
-from tracker.model import Change
+from tracker.model import Change, Scope
 from tracker.session import NODE, LastRun, Session
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def play(files: list[str], config: Config, arguments: Arguments) -> Played:
     if isinstance(given, Case):
         clock = VirtualClock()
         source = CaseSource(engine, clock, given)
+        engine.lose(tuple(Scope))
         hostname, said = given.hostname, []
         if not arguments.flag("--config"):
             config = from_data(given.config, given.file)

@@ -65,4 +65,4 @@ def _print_table(changes: list[dict[str, Any]], warnings: list[str]) -> None:
     out = console()
     out.print(shown)
     for text in warnings:
-        out.print(f"warning: {text}", style="yellow")
+        out.print(f"warning: {text}", style="yellow", soft_wrap=True)

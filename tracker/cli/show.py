@@ -63,6 +63,6 @@ def _print_table(document: dict[str, Any], reasons: dict[str, str]) -> None:
     out.print(document["hostname"], style="bold")
     out.print(shown)
     for text in document["warnings"]:
-        out.print(f"warning: {text}", style="yellow")
+        out.print(f"warning: {text}", style="yellow", soft_wrap=True)
     if document["stale"]:
         out.print("stale: the answer may be out of date", style="yellow")
