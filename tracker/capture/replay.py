@@ -131,7 +131,7 @@ class ReplaySource:
             if record.kind is Kind.LOSS:
                 self._count("overruns")
             elif record.kind is not Kind.DUMP and not record.header.flags & F_DUMP:
-                self._count(f"seen.{record.header.op.name.lower()}{record.kind.name.lower()}")
+                self._count(f"seen.RTM_{record.header.op.name}{record.kind.name}")
         self.engine.apply(b"".join(raws))
 
     def _mark(self, payload: Dump | Loss) -> Record:

@@ -232,9 +232,9 @@ class StandIn:
     def address_place(self, address: Addr) -> int:
         """Where the kernel would list a new address.
 
-        IPv4 (__inet_insert_ifa): a primary one behind the last primary one of at least its
-        scope, a secondary one at the end. IPv6 (ipv6_link_dev_addr): newest first, ordered by
-        scope.
+        IPv4 (__inet_insert_ifa): a primary one behind the last primary one whose RT_SCOPE_* is
+        not smaller, a secondary one at the end. IPv6 (ipv6_link_dev_addr): newest first, ordered
+        by scope.
         """
         mine = [
             (index, entry)
@@ -251,7 +251,7 @@ class StandIn:
         before = [
             index
             for index, entry in mine
-            if not entry.flags & IFA_F_SECONDARY and entry.scope <= address.scope
+            if not entry.flags & IFA_F_SECONDARY and entry.scope >= address.scope
         ]
         return before[-1] + 1 if before else mine[0][0]
 
