@@ -114,8 +114,7 @@ static int parse_addr(const struct message *msg, struct at_addr *addr)
 		}
 	}
 	TRY(more);
-	/* The kernel leaves an IPv4 address of 0.0.0.0 out. */
-	if (!has_local && !has_other && ifa.ifa_family == AF_INET6)
+	if (!has_local && !has_other)
 		return -EBADMSG;
 	memcpy(addr->local, has_local ? local : other, sizeof(addr->local));
 	if (has_local && has_other && memcmp(local, other, sizeof(local)) != 0)

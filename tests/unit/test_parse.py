@@ -248,16 +248,10 @@ def test_an_address_without_ifa_local_is_ifa_address() -> None:
     assert (payload.local, payload.peer) == (A6, b"")
 
 
-def test_an_ipv4_address_without_any_attribute_is_the_unspecified_one() -> None:
-    """`ip address add 0.0.0.0/24`: the kernel leaves both attributes out."""
-    payload = payload_of(addr([]))
-    assert isinstance(payload, Addr)
-    assert payload.local == bytes(4)
-
-
-def test_an_ipv6_address_without_any_attribute_is_malformed() -> None:
+@pytest.mark.parametrize("family", [V4, V6])
+def test_an_address_message_without_an_address_is_malformed(family: int) -> None:
     with pytest.raises(ValueError):
-        parse(addr([], V6))
+        parse(addr([], family))
 
 
 def test_ifa_flags_wins_over_the_header_which_has_eight_bits() -> None:
