@@ -95,7 +95,8 @@ def _engine(engine: str, passed_over: list[str]) -> Engine:
         except ImportError as error:
             if engine == "native":
                 raise _no_extension(error) from None
-            passed_over.append(f"engine native: {_no_extension(error)}")
+            if not passed_over:
+                passed_over.append(f"engine native: {_no_extension(error)}")
         else:
             return NativeEngine()
     from tracker.engine.reference import ReferenceEngine  # noqa: PLC0415

@@ -46,14 +46,18 @@ def _print_rest(say: Any, rest: list[dict[str, Any]]) -> None:
 
 def _table(candidates: list[dict[str, Any]], chosen: str | None) -> Any:
     deciding = _deciding(candidates)
-    made = table("", "address", "interface", *deciding, "reason")
+    made = table("", "address", "interface", *deciding, "why")
+    for column in made.columns:
+        # One line a row, or the screen would not hold what was counted to fit.
+        column.no_wrap, column.overflow = True, "ellipsis"
     for entry in candidates:
         rank = "-" if entry["rank"] is None else str(entry["rank"])
         address = f"{entry['address']}/{entry['prefixlen']}"
         values = [_shown(entry["criteria"].get(label)) for label in deciding]
         values = values if entry["eligible"] else ["" for _ in deciding]
         style = "green" if entry["address"] == chosen else None if entry["eligible"] else "dim"
-        row = (rank, address, entry["interface"], *values, entry["reason"])
+        why = entry["reason"] if entry["rank"] != 1 else "best"
+        row = (rank, address, entry["interface"], *values, why.removeprefix("behind by "))
         made.add_row(*row, style=style)
     return made
 

@@ -74,7 +74,7 @@ OUTPUT = Option("--output", "a table (default on a terminal) or JSON", choices=(
 LOCAL = Option("--local", "do not ask a running daemon")
 FROM = Option(
     "--from",
-    "read a snapshot, a case, a recording, or what `ip -json` wrote, instead of this host",
+    "a snapshot, case, recording or `ip -json` output, not this host",
     "FILE",
     many=True,
 )

@@ -1,0 +1,124 @@
+"""addrtracker explain: a reason for every address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.command import ENGINE, HOST, Answer, address, default, link, run, write
+
+
+@pytest.fixture
+def explain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def explained(host: dict[str, Any], *arguments: str) -> Answer:
+        path = write(tmp_path, host)
+        return run(capsys, "explain", *arguments, "--from", path, *ENGINE)
+
+    return explained
+
+
+def by_address(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {candidate["address"]: candidate for candidate in found["candidates"]}
+
+
+def test_every_address_has_a_reason(explain: Any) -> None:
+    answer = explain(HOST, "--output", "json")
+    assert (answer.status, answer.err) == (0, "")
+    found = answer.json["families"]
+    assert found["ipv4"]["chosen"] == "192.0.2.10"
+    rows = by_address(found["ipv4"])
+    assert {text: row["reason"] for text, row in rows.items()} == {
+        "192.0.2.10": "default-route metric 100",
+        "198.51.100.10": "behind by default-route",
+        "127.0.0.1": "loopback",
+        "172.17.0.1": "excluded-interface",
+    }
+    assert by_address(found["ipv6"])["fe80::10"]["reason"] == "link-local"
+
+
+def test_a_candidate_has_the_value_of_each_criterion(explain: Any) -> None:
+    rows = by_address(explain(HOST).json["families"]["ipv4"])
+    best, second = rows["192.0.2.10"], rows["198.51.100.10"]
+    assert (best["rank"], second["rank"]) == (1, 2)
+    assert best["eligible"]
+    assert best["criteria"]["default-route"] == {"metric": 100, "live": True, "pref": "medium"}
+    assert second["criteria"]["default-route"]["metric"] == 200
+    assert best["criteria"]["gateway-on-link"] is True
+    assert list(best["criteria"])[:4] == ["static", "mode", "internal", "default-route"]
+    assert (best["interface"], best["ifindex"], best["prefixlen"]) == ("eth0", 2, 24)
+
+
+def test_a_rejected_address_has_no_rank(explain: Any) -> None:
+    row = by_address(explain(HOST).json["families"]["ipv4"])["172.17.0.1"]
+    assert row["rank"] is None
+    assert not row["eligible"]
+    assert row["criteria"] == {}
+
+
+def test_one_address_alone(explain: Any) -> None:
+    answer = explain(HOST, "2001:DB8:0::10", "--output", "json")
+    assert list(answer.json["families"]) == ["ipv6"]
+    [row] = answer.json["families"]["ipv6"]["candidates"]
+    assert row["address"] == "2001:db8::10"
+
+
+def test_an_address_that_is_not_there_is_one_line(explain: Any) -> None:
+    answer = explain(HOST, "203.0.113.1")
+    assert answer.status == 2
+    assert answer.err.startswith("addrtracker: explain: 203.0.113.1 is on no interface; allowed: ")
+    assert answer.out == ""
+
+
+def test_none_says_why(explain: Any) -> None:
+    host = {
+        "links": [link(1, "lo"), link(2, "eth0")],
+        "addresses": [address(2, "192.0.2.10/24"), address(2, "198.51.100.10/24")],
+        "routes": [
+            {"family": "inet", "dst": "default", "type": "unreachable", "oif": 1, "table": 254}
+        ],
+    }
+    answer = explain(host, "--output", "json")
+    assert answer.status == 0
+    found = answer.json["families"]["ipv4"]
+    assert found["chosen"] is None
+    assert found["reason"] == (
+        "no default route in table main, only one of type unreachable, blackhole or prohibit; "
+        "fallback auto: 2 addresses are left, not one"
+    )
+    assert {row["reason"] for row in found["candidates"]} == {"no-default-route"}
+
+
+def test_a_table_shows_the_criteria_that_decide(explain: Any) -> None:
+    out = explain(HOST, "--output", "table").out
+    head = next(line for line in out.splitlines() if "interface" in line)
+    assert head.split() == ["address", "interface", "default-route", "why"]
+    assert "metric 200" in out
+    assert "excluded-interface" in out
+
+
+def many(count: int) -> dict[str, Any]:
+    addresses = [address(2, f"10.0.{n // 200}.{n % 200 + 1}/16") for n in range(count)]
+    return {
+        "links": [link(1, "lo"), link(2, "eth0")],
+        "addresses": [address(1, "127.0.0.1/8"), *addresses],
+        "routes": [default(2, "10.0.255.1")],
+    }
+
+
+def test_a_table_shows_what_fits_and_how_many_more(
+    explain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LINES", "40")
+    answer = explain(many(300), "--output", "table")
+    lines = answer.out.splitlines()
+    assert len(lines) < 40
+    shown = sum("10.0." in line and "/16" in line for line in lines)
+    assert f"... and {301 - shown} more: {300 - shown} eligible, 1 loopback" in lines
+
+
+def test_all_shows_all(explain: Any) -> None:
+    out = explain(many(300), "--output", "table", "--all").out
+    assert "10.0.1.100/16" in out
+    assert "more:" not in out

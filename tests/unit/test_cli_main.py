@@ -1,0 +1,193 @@
+"""One line for what is wrong, the right exit status, and clean ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tracker
+from tests.unit.command import ENGINE, HOST, ROOT, run, start, write
+from tracker import config
+from tracker.cli.main import COMMANDS
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run(capsys, "--help")
+    assert answer.status == 0
+    assert all(f"  {name} " in answer.out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run(capsys, name, "--help")
+    assert answer.status == 0
+    assert answer.out.startswith(f"usage: addrtracker {name} ")
+    assert "--config FILE" in answer.out
+    assert max(map(len, answer.out.splitlines())) <= 100
+
+
+def test_nothing_at_all_is_help_and_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run(capsys)
+    assert answer.status == 2
+    assert answer.out.startswith("usage: addrtracker COMMAND")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--version").out == f"addrtracker {tracker.__version__}\n"
+
+
+WRONG = [
+    (["shwo"], "shwo: unknown command; the nearest is show"),
+    (
+        ["zzz"],
+        "zzz: unknown command; allowed: show, explain, watch, run, replay, record, doctor",
+    ),
+    (["show", "--outptu", "json"], "show: --outptu: unknown option; the nearest is --output"),
+    (["show", "--output"], "show: --output: table|json is missing"),
+    (["show", "--output=xml"], "show: --output xml; allowed: table, json"),
+    (["show", "--local=yes"], "show: --local: takes no value"),
+    (["show", "--config", "--local"], "show: --config: FILE is missing"),
+    (["show", "now"], "show: now: too much; allowed: options only"),
+    (["explain", "192.0.2.1", "x"], "explain: x: too much; allowed: at most 1: [ADDRESS]"),
+    (
+        ["explain", "eth0"],
+        'explain: "eth0" is not an IP address; allowed: an address of this host',
+    ),
+    (["replay"], "replay: FILE is missing"),
+    (["watch", "--seconds", "soon"], "--seconds soon; allowed: a number of seconds above 0"),
+    (["watch", "--seconds", "-1"], "--seconds -1; allowed: a number of seconds above 0"),
+    (["record", "x", "--count", "1.5"], "--count 1.5; allowed: a whole number of 1 or more"),
+    (
+        ["show", "--source", "netlink", "--engine", "reference"],
+        (
+            "source netlink feeds the native engine only; allowed with the reference engine: "
+            "source pyroute2"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "line"), WRONG, ids=[" ".join(a) for a, _ in WRONG])
+def test_a_wrong_command_line_gets_one_line(
+    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, *arguments) == (2, "", f"addrtracker: {line}\n")
+
+
+@pytest.mark.parametrize("name", ["show", "explain", "watch", "run", "record", "replay", "doctor"])
+def test_a_wrong_configuration_gets_one_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('[stability]\nhold = "soon"\n')
+    words = {"record": [tmp_path / "r"], "replay": [write(tmp_path, HOST)]}.get(name, [])
+    answer = run(capsys, name, "--config", path, *words)
+    assert answer.status == 2
+    assert answer.err == (
+        f'addrtracker: {path}: stability.hold = "soon"; allowed: a duration such as '
+        '"500ms", "10s" or "2m"\n'
+    )
+    assert answer.out == ""
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("name", ["show", "explain", "replay"])
+def test_a_file_that_is_not_there_gets_one_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [tmp_path / "no.json"] if name == "replay" else ["--from", tmp_path / "no.json"]
+    answer = run(capsys, name, *words, *ENGINE)
+    assert answer.status == 2
+    assert answer.err.startswith(f"addrtracker: {tmp_path}/no.json: No such file or directory")
+    assert answer.err.count("\n") == 1
+
+
+def test_a_network_namespace_that_is_not_there_gets_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answer = run(capsys, "show", "--netns", "no-such-namespace")
+    assert answer.status == 2
+    assert "no-such-namespace" in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    process = start(
+        *("show", "--from", write(tmp_path, HOST), "--output", "json", *ENGINE),
+        stdout=written,
+        stderr=subprocess.PIPE,
+    )
+    os.close(written)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+
+
+def test_output_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        process = start(
+            *("show", "--from", write(tmp_path, HOST), "--output", "json", *ENGINE),
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert err == b"addrtracker: standard output: No space left on device\n"
+
+
+def test_a_name_that_is_no_text_is_printed_nevertheless(tmp_path: Path) -> None:
+    odd = {**HOST, "links": [{**link, "name": "eth\udcff"} for link in HOST["links"][1:2]]}
+    path = tmp_path / "host.json"
+    path.write_bytes(json.dumps(odd, ensure_ascii=True).encode())
+    for output in ("table", "json"):
+        process = start(
+            *("show", "--from", path, "--output", output, *ENGINE),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, b"")
+        assert b"192.0.2.10" in out
+
+
+HEAVY = {
+    "argparse",
+    "dataclasses",
+    "difflib",
+    "inspect",
+    "ipaddress",
+    "logging",
+    "prometheus_client",
+    "pyroute2",
+    "random",
+    "rich",
+    "socket",
+    "structlog",
+    "tomllib",
+}
+
+
+def test_show_imports_nothing_heavy() -> None:
+    script = (
+        "import json, sys\n"
+        "from tracker.cli.main import main\n"
+        "main(['show', '--output', 'json'])\n"
+        "print(json.dumps(sorted(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True)
+    assert not HEAVY & set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_default_configuration_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "addrtracker.toml"
+    path.write_text("families = []")
+    monkeypatch.setattr(config, "DEFAULT_PATH", str(path))
+    assert run(capsys, "show").err.startswith(f"addrtracker: {path}: families = []")

@@ -1,0 +1,118 @@
+"""addrtracker show, from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.command import ENGINE, HOST, Answer, address, default, link, run, write
+
+
+@pytest.fixture
+def show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def shown(host: dict[str, Any], *arguments: str, config: str | None = None) -> Answer:
+        extra: tuple[str, ...] = ()
+        if config is not None:
+            path = tmp_path / "addrtracker.toml"
+            path.write_text(config)
+            extra = ("--config", str(path))
+        return run(capsys, "show", "--from", write(tmp_path, host), *ENGINE, *extra, *arguments)
+
+    return shown
+
+
+NONE: dict[str, Any] = {"links": [link(1, "lo"), link(2, "eth0")], "addresses": [], "routes": []}
+ONLY_IPV4 = {
+    **NONE,
+    "addresses": [address(2, "192.0.2.10/24")],
+    "routes": [default(2, "192.0.2.1")],
+}
+
+
+def test_json_is_the_node_document(show: Any) -> None:
+    answer = show(HOST, "--output", "json")
+    assert (answer.status, answer.err) == (0, "")
+    document = answer.json
+    assert document["schema"] == "addrtracker.node/v1"
+    assert document["hostname"] == "n1"
+    assert document["primary"] == {"ipv4": "192.0.2.10", "ipv6": "2001:db8::10"}
+    assert document["state"] == {"ipv4": "stable", "ipv6": "stable"}
+    assert [ip["interface"] for ip in document["ips"]] == ["eth0", "eth0"]
+    assert document["hostIPs"] == ["192.0.2.10", "2001:db8::10"]
+
+
+def test_json_is_what_a_pipe_gets(show: Any) -> None:
+    assert show(HOST).json == show(HOST, "--output", "json").json
+
+
+def test_a_table_has_a_row_for_each_family(show: Any) -> None:
+    answer = show(ONLY_IPV4, "--output", "table")
+    assert answer.status == 0
+    rows = {line.split()[0]: line for line in answer.out.splitlines() if line.strip()}
+    assert "192.0.2.10/24" in rows["ipv4"]
+    assert "eth0" in rows["ipv4"]
+    assert "none" in rows["ipv6"]
+
+
+def test_one_family_is_enough_unless_both_are_required(show: Any) -> None:
+    assert show(ONLY_IPV4).status == 0
+    required = show(ONLY_IPV4, config='require = ["ipv6"]')
+    assert required.status == 1
+    assert required.json["primary"] == {"ipv4": "192.0.2.10", "ipv6": None}
+    assert required.err == (
+        "addrtracker: no ipv6 address: no default route in table main; "
+        "fallback auto: no eligible address\n"
+    )
+
+
+def test_no_address_at_all_says_why_for_each_family(show: Any) -> None:
+    answer = show(NONE)
+    assert answer.status == 1
+    assert answer.json["primary"] == {"ipv4": None, "ipv6": None}
+    assert answer.json["state"] == {"ipv4": "none", "ipv6": "none"}
+    lines = answer.err.splitlines()
+    assert [line.split(":")[1] for line in lines] == [" no ipv4 address", " no ipv6 address"]
+
+
+def test_the_configuration_decides(show: Any) -> None:
+    answer = show(HOST, config='families = ["ipv6", "ipv4"]\n[select]\nstatic = ["198.51.100.10"]')
+    assert answer.json["primary"]["ipv4"] == "198.51.100.10"
+    assert answer.json["hostIPs"] == ["2001:db8::10", "198.51.100.10"]
+    excluded = show(HOST, config='[exclude]\naddresses = ["192.0.2.10"]')
+    assert excluded.json["primary"]["ipv4"] == "198.51.100.10"
+
+
+def test_a_case_brings_its_own_configuration(show: Any) -> None:
+    case = {"id": "x", "input": {**HOST, "config": {"exclude": ["192.0.2.10"]}}}
+    assert show(case).json["primary"]["ipv4"] == "198.51.100.10"
+    assert show(case, config="").json["primary"]["ipv4"] == "192.0.2.10"
+
+
+def test_a_case_of_another_mode_is_one_line(show: Any) -> None:
+    case = {"id": "x", "input": {**HOST, "config": {"policy": "cidr", "cidrs": ["10.0.0.0/8"]}}}
+    answer = show(case)
+    assert answer.status == 2
+    assert answer.err.endswith(
+        'host.json: select.mode = "cidr"; allowed: in this release only "default-route"\n'
+    )
+
+
+def test_several_files_that_ip_wrote_are_one_host(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    links = [
+        {
+            "ifindex": 2,
+            "ifname": "eth0",
+            "flags": ["BROADCAST", "UP", "LOWER_UP"],
+            "addr_info": [
+                {"family": "inet", "local": "192.0.2.10", "prefixlen": 24, "scope": "global"}
+            ],
+        }
+    ]
+    routes = [{"dst": "default", "gateway": "192.0.2.1", "dev": "eth0", "metric": 100}]
+    files = [write(tmp_path, links, "a.json"), write(tmp_path, routes, "r.json")]
+    answer = run(capsys, "show", "--from", *files, *ENGINE)
+    assert answer.json["primary"]["ipv4"] == "192.0.2.10"

@@ -1,0 +1,90 @@
+"""What doctor finds, and what it says follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.unit.command import run
+from tracker import doctor
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_json_has_every_section(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run(capsys, "doctor", "--output", "json")
+    report = answer.json
+    assert answer.status == 0
+    assert report["source"]["name"] == "netlink"
+    assert report["source"]["engine"] == "native"
+    assert report["source"]["receive_buffer"] > 0
+    assert report["source"]["passed_over"] == []
+    assert {finding["name"] for finding in report["features"]} == {
+        "extension",
+        "ipv6",
+        "strict-dumps",
+        "nexthop-objects",
+    }
+    assert report["kernel"]
+
+
+def test_a_table_has_every_section(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "doctor", "--output", "table").out
+    assert "source: netlink, engine: native" in out
+    assert "strict-dumps" in out
+    assert "CAP_NET_ADMIN" in out
+    assert "net.core.rmem_max" in out
+
+
+def test_capabilities_say_what_their_absence_means() -> None:
+    with_all = doctor.capabilities("Name:\tx\nCapEff:\t000001ffffffffff\n")
+    assert [(f.name, f.ok, f.follows) for f in with_all] == [
+        ("CAP_NET_ADMIN", True, ""),
+        ("CAP_SYS_ADMIN", True, ""),
+    ]
+    none = doctor.capabilities("Name:\tx\nCapEff:\t0000000000000000\n")
+    assert [f.ok for f in none] == [False, False]
+    assert all(f.follows for f in none)
+    some = doctor.capabilities("CapEff:\t0000000000001000\n")
+    assert [f.ok for f in some] == [True, False]
+
+
+def sysctl(root: Path, name: str, value: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{value}\n")
+
+
+def test_sysctls_that_matter_are_named(tmp_path: Path) -> None:
+    sysctl(tmp_path, "net/ipv4/conf/all/rp_filter", "1")
+    sysctl(tmp_path, "net/ipv4/conf/all/promote_secondaries", "1")
+    found = {f.name: f for f in doctor.sysctls(str(tmp_path))}
+    assert not found["net.ipv4.conf.all.rp_filter"].ok
+    assert "strict" in found["net.ipv4.conf.all.rp_filter"].follows
+    assert found["net.ipv4.conf.all.promote_secondaries"].ok
+    assert found["net.ipv4.nexthop_compat_mode"].value == "not there"
+
+
+def test_a_router_that_wants_routes_from_routers_is_told(tmp_path: Path) -> None:
+    for link, forwarding, accept in (
+        ("all", "1", "1"),
+        ("eth0", "1", "1"),
+        ("eth1", "1", "2"),
+        ("eth2", "0", "1"),
+    ):
+        sysctl(tmp_path, f"net/ipv6/conf/{link}/forwarding", forwarding)
+        sysctl(tmp_path, f"net/ipv6/conf/{link}/accept_ra", accept)
+    found = [f for f in doctor.sysctls(str(tmp_path)) if f.name.endswith("accept_ra")]
+    assert [f.name for f in found] == ["net.ipv6.conf.eth0.accept_ra"]
+    assert found[0].follows.startswith("eth0 forwards")
+
+
+def test_a_feature_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = doctor.Feature("x", "9.9", lambda: "Protocol not available", "worse")
+    monkeypatch.setattr(doctor, "FEATURES", (missing,))
+    assert doctor.features() == [
+        doctor.Finding(
+            "x", ok=False, value="Protocol not available", follows="worse (needs kernel 9.9)"
+        )
+    ]
