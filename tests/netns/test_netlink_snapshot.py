@@ -290,11 +290,11 @@ ROUTES = [
     ["route add default dev eth1 metric 301", "route add unreachable default metric 4000"],
     ["route add default via 192.0.2.1 table 100", "route add default via 192.0.2.1 table 1000"],
     ["route replace default via 192.0.2.4 metric 100"],
-    ["-6 route add default via 2001:db8::1 metric 100 pref high"],
-    ["-6 route append default via 2001:db8:1::1 metric 100 pref high"],
-    ["-6 route add default via 2001:db8::2 metric 200 expires 3000"],
-    ["-6 route add blackhole default table 100", "-6 route add ::/1 via 2001:db8::1"],
-    ["-6 route del default via 2001:db8::1 metric 100"],
+    ["route add default via 2001:db8::1 metric 100 pref high"],
+    ["route append default via 2001:db8:1::1 metric 100 pref high"],
+    ["route add default via 2001:db8::2 metric 200 expires 3000"],
+    ["route add blackhole ::/0 table 100", "route add ::/1 via 2001:db8::1"],
+    ["route del default via 2001:db8::1 metric 100"],
     ["route del default metric 200", "route flush table 100"],
 ]
 
@@ -325,7 +325,7 @@ NEXTHOPS = [
     ["nexthop add id 3 group 1,5/2", "nexthop add id 4 blackhole"],
     ["nexthop add id 5 via 2001:db8::1 dev eth0", "nexthop add id 6 dev eth1"],
     ["route add default nhid 3", "route add default nhid 1 metric 100"],
-    ["route add default nhid 5 metric 200", "-6 route add default nhid 5"],
+    ["route add default nhid 5 metric 200", "route add ::/0 nhid 5"],
     ["nexthop replace id 1 via 192.0.2.7 dev eth0"],
     ["nexthop replace id 3 group 1/2,9"],
     ["nexthop del id 2"],
@@ -381,7 +381,7 @@ def test_twenty_thousand_routes_wake_nobody(host: Namespace, addressed: Watched)
     assert counters["dropped.RTM_NEWROUTE"] >= count + 1000
     assert counters["seen.RTM_NEWROUTE"] == counters["dropped.RTM_NEWROUTE"]
     quiet.source.close()
-    host.batch(["route add default via 192.0.2.1", "-6 route add default via 2001:db8::1"])
+    host.batch(["route add default via 192.0.2.1", "route add default via 2001:db8::1"])
     # The teardown reads everything again, by dumps alone.
     addressed.expect_what_ip_shows()
     assert [route["family"] for route in addressed.state()["routes"]] == [AF_INET, 10]

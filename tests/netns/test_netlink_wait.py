@@ -108,7 +108,7 @@ def test_new_dirt_ends_it_and_old_dirt_does_not(source: NetlinkSource, host: Nam
     assert source.drain() == Wake.DIRTY
 
 
-def test_a_full_tap_ends_it(source: NetlinkSource, host: Namespace) -> None:
+def test_records_in_the_tap_end_it(source: NetlinkSource, host: Namespace) -> None:
     source.tap(1 << 16)
     host.ip("addr add 192.0.2.12/24 dev eth0")
     assert source.wait(NEVER) == Wake.CHANGED | Wake.TAP
