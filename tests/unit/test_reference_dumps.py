@@ -1,0 +1,394 @@
+"""Dumps that meet events, losses and audits, on both engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.build import (
+    DEPRECATED,
+    MS,
+    REPLACE,
+    RTPROT_RA,
+    TENTATIVE,
+    Host,
+    addr,
+    begin,
+    end,
+    entry,
+    fail,
+    gone,
+    leg,
+    link,
+    loss,
+    nexthop,
+    policy,
+    route,
+)
+from tracker.capture.record import Op, Record, describe, iter_records
+from tracker.model import Dirty, Scope
+
+ETH0, ETH1 = link(2, "eth0"), link(3, "eth1")
+TEN, TWENTY = addr("192.0.2.10/24", 2), addr("192.0.2.20/24", 3)
+DEFAULT = route(via="192.0.2.1", oif=2)
+OTHER = route(via="198.51.100.1", oif=3, metric=5)
+
+
+def state(host: Host) -> list[str]:
+    return [describe(record) for record in iter_records(host.engine.snapshot())]
+
+
+def lines(*records: Record) -> list[str]:
+    return [describe(record) for record in records]
+
+
+def lost(scope: Scope, ifindex: int = 0, table: int = 0) -> Dirty:
+    return Dirty(scope, ifindex, table, lost=True, rule=0)
+
+
+# What a dump does to the state
+
+
+@pytest.mark.parametrize(
+    ("scope", "old", "new"),
+    [
+        (Scope.LINK, [ETH0], [ETH1]),
+        (Scope.ADDR4, [TEN], [TWENTY]),
+        (Scope.ADDR6, [addr("2001:db8::1/64", 2)], [addr("2001:db8::2/64", 2)]),
+        (Scope.NEXTHOP, [nexthop(1, oif=2)], [nexthop(2, oif=2)]),
+        (Scope.ROUTE4, [DEFAULT], [OTHER]),
+        (Scope.ROUTE6, [route(via="fe80::1", oif=2)], [route(via="fe80::1", oif=2, metric=5)]),
+    ],
+)
+def test_what_a_dump_does_not_show_is_swept(
+    host: Host, scope: Scope, old: list[Record], new: list[Record]
+) -> None:
+    host.send(*old)
+    host.send(begin(scope), *map(entry, new))
+    assert state(host) == lines(*old, *new)
+    host.send(end(scope))
+    assert state(host) == lines(*new)
+    assert host.dirt() == []
+
+
+def test_a_dump_of_one_link_sweeps_that_link_alone(host: Host) -> None:
+    host.send(TEN, addr("192.0.2.11/24", 2), TWENTY)
+    host.dump(Scope.ADDR4, TEN, ifindex=2)
+    assert state(host) == lines(TEN, TWENTY)
+
+
+def test_a_dump_of_one_table_sweeps_that_table_alone(host: Host) -> None:
+    host.engine.set_policy(1, policy(table=7))
+    seven = route(oif=2, table=7)
+    host.send(DEFAULT, OTHER, seven, route(oif=2, metric=9, table=7))
+    host.send(begin(Scope.ROUTE4, table=7), entry(seven), end(Scope.ROUTE4))
+    assert state(host) == lines(seven, DEFAULT, OTHER)
+
+
+def test_ipv4_and_ipv6_are_swept_apart(host: Host) -> None:
+    six = addr("2001:db8::1/64", 2)
+    host.send(TEN, six, DEFAULT, route(via="fe80::1", oif=2))
+    host.dump(Scope.ROUTE4)
+    assert state(host) == lines(TEN, six, route(via="fe80::1", oif=2))
+
+
+def test_entries_replace_the_list_of_their_key_in_order(host: Host) -> None:
+    one, two, three = (route(via=f"192.0.2.{last}", oif=2) for last in (1, 2, 3))
+    host.send(one, two, three)
+    host.dump(Scope.ROUTE4, two, one)
+    assert state(host) == lines(two, one)
+
+
+def test_addresses_on_a_link_that_is_swept_stay(host: Host) -> None:
+    host.send(ETH0, ETH1, TEN)
+    host.dump(Scope.LINK, ETH1)
+    assert state(host) == lines(ETH1, TEN)
+    assert host.count("inferred.R1") == 0
+
+
+def test_a_dump_of_links_still_acts_on_edges(host: Host) -> None:
+    host.send(ETH0, DEFAULT)
+    host.dump(Scope.LINK, link(2, "eth0", up=False))
+    assert host.view().default_routes == 0
+    assert host.count("inferred.R1") == 1
+
+
+def test_a_dump_of_addresses_or_nexthops_fires_no_rule(host: Host) -> None:
+    host.send(ETH0, TEN, nexthop(7, oif=2), DEFAULT, route(nh_id=7, metric=3))
+    host.dump(Scope.ADDR4, TWENTY)
+    host.dump(Scope.NEXTHOP)
+    assert host.view().default_routes == 2
+    assert host.dirt() == []
+
+
+def test_an_entry_without_a_dump_is_an_event(host: Host) -> None:
+    host.send(entry(TEN), entry(route(oif=2, nl_flags=REPLACE)))
+    host.send(begin(Scope.ADDR4, ifindex=3), entry(addr("192.0.2.11/24", 2)), end(Scope.ADDR4))
+    assert len(state(host)) == 3
+
+
+def test_an_end_without_a_dump_is_ignored(host: Host) -> None:
+    host.send(TEN, end(Scope.ADDR4))
+    assert state(host) == lines(TEN)
+    assert host.count("ignored") == 1
+
+
+# Events win
+
+
+def test_a_change_since_the_begin_wins(host: Host) -> None:
+    host.send(TEN)
+    host.send(begin(Scope.ADDR4))
+    host.send(addr("192.0.2.10/24", 2, flags=DEPRECATED), TWENTY)
+    host.send(entry(TEN), end(Scope.ADDR4))
+    assert host.row("192.0.2.10").flags == DEPRECATED
+    assert state(host) == lines(TEN, TWENTY), "what came since is not swept"
+    assert host.count("ignored") == 1
+
+
+def test_a_change_before_the_begin_gives_way(host: Host) -> None:
+    host.send(addr("192.0.2.10/24", 2, flags=DEPRECATED))
+    host.send(begin(Scope.ADDR4), entry(TEN), end(Scope.ADDR4), after=1)
+    assert host.row("192.0.2.10").flags != DEPRECATED
+
+
+@pytest.mark.parametrize(
+    ("scope", "record"),
+    [
+        (Scope.LINK, ETH0),
+        (Scope.ADDR4, TEN),
+        (Scope.NEXTHOP, nexthop(1, oif=2)),
+        (Scope.ROUTE4, DEFAULT),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("before", "stays_away"), [(0, True), (19 * MS, True), (20 * MS, False), (500 * MS, False)]
+)
+def test_a_deletion_shortly_before_the_begin_wins(
+    host: Host, scope: Scope, record: Record, known: bool, before: int, stays_away: bool
+) -> None:
+    if known:
+        host.send(record)
+    host.send(gone(record))
+    host.send(begin(scope), after=before)
+    host.send(entry(record), end(scope))
+    assert state(host) == ([] if stays_away else lines(record))
+
+
+def test_a_deletion_during_the_dump_wins(host: Host) -> None:
+    host.send(begin(Scope.ADDR4), entry(TWENTY))
+    host.send(gone(TEN), entry(TEN), end(Scope.ADDR4))
+    assert state(host) == lines(TWENTY)
+
+
+def test_the_look_back_holds_where_the_key_has_come_back(host: Host) -> None:
+    host.send(DEFAULT, OTHER)
+    host.send(gone(DEFAULT), route(via="192.0.2.9", oif=2))
+    host.send(begin(Scope.ROUTE4), entry(DEFAULT), entry(OTHER), end(Scope.ROUTE4), after=MS)
+    assert state(host) == lines(route(via="192.0.2.9", oif=2), OTHER)
+
+
+def test_addresses_that_went_with_their_link_stay_away(host: Host) -> None:
+    host.send(ETH0, TEN, TWENTY)
+    host.send(gone(ETH0))
+    host.send(begin(Scope.ADDR4), entry(TEN), entry(TWENTY), end(Scope.ADDR4), after=MS)
+    assert state(host) == lines(TWENTY)
+
+
+def test_one_changed_alias_protects_the_whole_key(host: Host) -> None:
+    one, two = route(via="192.0.2.1", oif=2), route(via="192.0.2.2", oif=2)
+    host.send(one)
+    host.send(begin(Scope.ROUTE4), entry(one))
+    host.send(two)
+    host.send(entry(route(via="192.0.2.3", oif=2)), end(Scope.ROUTE4))
+    assert state(host) == lines(two, one)
+
+
+# Dirt, losses and failures
+
+
+def test_a_loss_makes_its_scopes_stale(host: Host) -> None:
+    host.send(loss(Scope.ADDR4, Scope.LINK))
+    assert host.dirt() == [lost(Scope.LINK), lost(Scope.ADDR4)]
+    host.engine.lose((Scope.ROUTE6,))
+    assert host.dirt()[-1] == lost(Scope.ROUTE6)
+
+
+def test_a_begin_takes_the_dirt_off(host: Host) -> None:
+    host.send(loss(Scope.ADDR4, Scope.ADDR6))
+    host.send(begin(Scope.ADDR4))
+    assert host.dirt() == [lost(Scope.ADDR6)]
+
+
+def test_a_begin_takes_off_only_what_it_covers(host: Host) -> None:
+    host.send(link(5, "red", kind="vrf", vrf_table=9), ETH0, ETH1)
+    host.send(link(2, "eth0", master=5), link(3, "eth1", master=5))
+    host.send(loss(Scope.ADDR6))
+    host.send(begin(Scope.ADDR4, ifindex=2), begin(Scope.ADDR6))
+    assert host.dirt() == [Dirty(Scope.ADDR4, 3, 0, lost=False, rule=5)]
+
+
+def test_a_loss_voids_the_dump_that_is_open(host: Host) -> None:
+    host.send(TEN)
+    host.send(begin(Scope.ADDR4), loss(), entry(TWENTY), end(Scope.ADDR4))
+    assert state(host) == lines(TEN, TWENTY), "shown is taken, nothing is swept"
+    assert lost(Scope.ADDR4) in host.dirt()
+    assert host.count("voided.addr4") == 1
+
+
+def test_a_voided_dump_gives_its_dirt_back(host: Host) -> None:
+    host.send(ETH0, DEFAULT)
+    host.send(loss(Scope.ROUTE4))
+    host.send(begin(Scope.ROUTE4), link(2, "eth0", up=False), end(Scope.ROUTE4))
+    assert host.dirt() == [
+        lost(Scope.ROUTE4),
+        Dirty(Scope.ROUTE4, 0, 254, lost=False, rule=1),
+    ]
+
+
+def test_a_second_begin_replaces_the_first(host: Host) -> None:
+    host.send(TEN, TWENTY, loss(Scope.ADDR4))
+    host.send(begin(Scope.ADDR4), entry(TEN), begin(Scope.ADDR4, ifindex=2), end(Scope.ADDR4))
+    assert host.dirt() == [lost(Scope.ADDR4)]
+    assert state(host) == lines(TWENTY)
+
+
+def test_a_failed_dump_keeps_what_there_is(host: Host) -> None:
+    host.send(TEN)
+    host.send(begin(Scope.ADDR4), entry(TWENTY), fail(Scope.ADDR4))
+    assert state(host) == lines(TEN, TWENTY)
+    assert host.dirt() == [lost(Scope.ADDR4)]
+    host.send(begin(Scope.ROUTE4, table=254), fail(Scope.ROUTE4))
+    assert host.dirt()[-1] == lost(Scope.ROUTE4, table=254)
+
+
+def test_a_dump_that_could_not_begin_has_failed_too(host: Host) -> None:
+    host.send(fail(Scope.ADDR6, ifindex=2))
+    assert host.dirt() == [lost(Scope.ADDR6, ifindex=2)]
+
+
+def test_a_reason_that_is_worse_stays(host: Host) -> None:
+    host.engine.set_policy(0, policy(table=9))
+    host.send(ETH0, route(oif=2, table=9), link(2, "eth0", up=False))
+    assert lost(Scope.ROUTE4, table=9) in host.dirt()
+    assert len([dirty for dirty in host.dirt() if dirty.scope is Scope.ROUTE4]) == 1
+
+
+# Dumps that show nothing
+
+
+def test_an_empty_address_dump_is_believed_the_second_time(host: Host) -> None:
+    host.send(TEN)
+    host.dump(Scope.ADDR4)
+    assert state(host) == lines(TEN)
+    assert host.dirt() == [lost(Scope.ADDR4)]
+    host.dump(Scope.ADDR4)
+    assert state(host) == []
+    assert host.dirt() == []
+
+
+def test_a_full_dump_between_two_empty_ones_breaks_the_row(host: Host) -> None:
+    host.send(TEN)
+    host.dump(Scope.ADDR4)
+    host.dump(Scope.ADDR4, TEN)
+    host.dump(Scope.ADDR4)
+    assert state(host) == lines(TEN)
+
+
+def test_an_empty_dump_of_links_is_never_believed(host: Host) -> None:
+    for _ in range(3):
+        host.dump(Scope.LINK)
+        assert host.dirt() == [lost(Scope.LINK)]
+
+
+@pytest.mark.parametrize("scope", [Scope.NEXTHOP, Scope.ROUTE4, Scope.ROUTE6])
+def test_other_empty_dumps_are_believed(host: Host, scope: Scope) -> None:
+    host.send(nexthop(1, oif=2), DEFAULT, route(oif=2, via="fe80::1"))
+    host.dump(scope)
+    assert len(state(host)) == 2
+    assert host.dirt() == []
+
+
+def test_an_empty_dump_of_one_link_is_believed(host: Host) -> None:
+    host.send(TEN, TWENTY)
+    host.dump(Scope.ADDR4, ifindex=2)
+    assert state(host) == lines(TWENTY)
+
+
+def test_an_empty_dump_is_believed_where_nothing_was(host: Host) -> None:
+    host.dump(Scope.ADDR4)
+    assert host.dirt() == []
+
+
+# Audits
+
+
+def drifts(host: Host) -> list[str]:
+    return [describe(record) for record in iter_records(host.engine.drifts())]
+
+
+@pytest.mark.parametrize(
+    ("scope", "old", "shown", "drift"),
+    [
+        (Scope.ADDR4, [TEN], [TEN], 0),
+        (Scope.ADDR4, [TEN], [TEN, TWENTY], 1),
+        (Scope.ADDR4, [TEN, TWENTY], [TEN], 1),
+        (Scope.ADDR4, [TEN], [TWENTY], 2),
+        (Scope.ADDR4, [TEN], [addr("192.0.2.10/24", 2, flags=DEPRECATED)], 1),
+        (Scope.ADDR4, [TEN], [addr("192.0.2.10/24", 2, cstamp=7, valid=9)], 0),
+        (Scope.ADDR6, [], [addr("2001:db8::1/64", 2, flags=TENTATIVE)], 0),
+        (Scope.LINK, [ETH0], [link(2, "eth0", mtu=9000, lower=4)], 0),
+        (Scope.LINK, [ETH0], [link(2, "eth0", carrier=False)], 1),
+        (Scope.LINK, [ETH0], [link(2, "eth9")], 1),
+        (Scope.NEXTHOP, [nexthop(1, oif=2)], [nexthop(1, oif=3)], 1),
+        (Scope.ROUTE4, [DEFAULT], [DEFAULT], 0),
+        (Scope.ROUTE4, [DEFAULT], [route(via="192.0.2.9", oif=2)], 1),
+        (Scope.ROUTE4, [DEFAULT], [route(via="192.0.2.9", oif=2), DEFAULT], 1),
+        (Scope.ROUTE4, [DEFAULT, route(via="192.0.2.9", oif=2)], [DEFAULT], 1),
+        (Scope.ROUTE4, [route(legs=(leg(2), leg(3)))], [route(legs=(leg(2), leg(3, weight=2)))], 1),
+        (
+            Scope.ROUTE6,
+            [route(via="fe80::1", oif=2, proto=RTPROT_RA, expires=30)],
+            [route(via="fe80::1", oif=2, proto=RTPROT_RA, expires=99)],
+            0,
+        ),
+    ],
+)
+def test_an_audit_counts_differing_keys(
+    host: Host, scope: Scope, old: list[Record], shown: list[Record], drift: int
+) -> None:
+    name = f"drift.{scope.name.lower()}"
+    host.send(*old)
+    host.dump(scope, *shown, audit=True)
+    assert host.count(name) == drift
+    assert len(drifts(host)) == drift
+    host.send(*(gone(record) for record in shown), *old)
+    host.dump(scope, *shown)
+    assert host.count(name) == drift, "only an audit counts"
+
+
+def test_an_audit_names_what_differed(host: Host) -> None:
+    host.send(TEN)
+    host.dump(Scope.ADDR4, TWENTY, audit=True)
+    assert drifts(host) == ["RTM_NEWADDR 192.0.2.20/24 if3", "RTM_DELADDR 192.0.2.10/24 if2"]
+    assert drifts(host) == []
+
+
+def test_an_audit_names_the_newest_sixteen(host: Host) -> None:
+    host.dump(Scope.ADDR4, *(addr(f"10.0.0.{last}/8", 2) for last in range(1, 21)), audit=True)
+    assert host.count("drift.addr4") == 20
+    assert [line.split()[1] for line in drifts(host)] == [f"10.0.0.{n}/8" for n in range(5, 21)]
+
+
+def test_an_entry_that_an_event_wins_over_is_no_drift(host: Host) -> None:
+    host.send(begin(Scope.ADDR4, audit=True))
+    host.send(gone(TEN), entry(TEN), end(Scope.ADDR4))
+    assert host.count("drift.addr4") == 0
+
+
+def test_a_removal_that_an_audit_found_has_the_states_entry(host: Host) -> None:
+    host.send(DEFAULT, OTHER)
+    host.dump(Scope.ROUTE4, OTHER, audit=True)
+    (record,) = iter_records(host.engine.drifts())
+    assert record.header.op is Op.DEL
+    assert describe(record) == "RTM_DELROUTE default via 192.0.2.1 dev if2"
