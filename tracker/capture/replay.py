@@ -20,7 +20,18 @@ from tracker.capture.record import (
     encode,
 )
 from tracker.capture.recording import Recording
-from tracker.capture.steps import Checkpoint, DumpFailure, Overrun, Resync, Silent, Step
+from tracker.capture.steps import (
+    AddressChange,
+    Checkpoint,
+    DumpFailure,
+    LinkChange,
+    NexthopChange,
+    Overrun,
+    Resync,
+    RouteChange,
+    Silent,
+    Step,
+)
 from tracker.clock import VirtualClock
 from tracker.engine.base import NEVER, Engine
 from tracker.model import NANOSECONDS, Scope
@@ -35,6 +46,7 @@ TAIL_NS = 60 * NANOSECONDS
 """How long the clock of a case runs on after its last event."""
 
 _EIO = 5
+_DELETIONS = (LinkChange, AddressChange, RouteChange, NexthopChange)
 
 
 class ReplaySource:
@@ -207,13 +219,23 @@ class CaseSource(ReplaySource):
             self._apply(messages)
 
     def _play_silent_ones(self, kind: type[Silent | Resync]) -> None:
-        """What goes without a message is gone when the message before it arrives."""
-        while self._events and isinstance(self._events[0].step, kind):
-            if self._events[0].at_ns is not None:
+        """What goes without a message is gone when the first message about it arrives.
+
+        The kernel announces deletions one by one, but they are one operation: silent changes
+        among them are not later than the first one.
+        """
+        index = 0
+        while index < len(self._events):
+            at_ns, step = self._events[index]
+            if at_ns is not None:
                 return
-            step = self._events.pop(0).step
-            assert isinstance(step, Silent | Resync)
-            step.play(self.kernel)
+            if isinstance(step, kind):
+                del self._events[index]
+                step.play(self.kernel)
+            elif isinstance(step, _DELETIONS) and step.op is Op.DEL:
+                index += 1
+            else:
+                return
 
     def dump(self, scope: Scope, ifindex: int = 0, table: int = 0, *, audit: bool = False) -> bool:
         """Dump one scope of the stand-in; False when the case wants it to fail."""

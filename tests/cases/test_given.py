@@ -1,0 +1,25 @@
+"""Cases that somebody else wrote: `pytest tests/cases --cases PATH`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.cases.playing import answer, play
+
+NO_CHANGE = re.compile(r"^(zero|no) (published )?changes?\b", re.IGNORECASE)
+"""How case files say that nothing may be published after the start."""
+
+
+def test_the_expected_addresses_come_out(given_case: Path, engine: str) -> None:
+    played = play(json.loads(given_case.read_text()), engine)
+    expected = played.case.expected
+    assert expected is not None, f"{given_case}: no expected"
+    for decision in (*played.checkpoints, played.decision):
+        assert answer(decision, "ipv4") == expected.ipv4
+        assert answer(decision, "ipv6") == expected.ipv6
+    if expected.changes is not None:
+        assert len(played.later) == expected.changes
+    elif NO_CHANGE.match(expected.behaviour):
+        assert played.later == []
