@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Dumps: events win over entries, and what a dump did not show goes (docs/engine.md, section 4). */
+#include <linux/if_addr.h>
+#include <stdlib.h>
+
+#include "state.h"
+
+/* Whether a dump is open that covers a record. */
+bool at_dump_covers(const struct at_engine *e, const struct record *r)
+{
+	const struct dump *d = &e->dumps[r->scope];
+	const struct at_addr *addr = r->payload;
+	const struct at_route *route = r->payload;
+
+	if (!d->open)
+		return false;
+	if (r->h->kind == AT_KIND_ADDR)
+		return !d->ifindex || d->ifindex == addr->ifindex;
+	if (r->h->kind == AT_KIND_ROUTE)
+		return !d->table || d->table == route->table;
+	return true;
+}
+
+/* One difference that an audit found: the record of it. */
+static void *drift(struct at_engine *e, uint32_t scope)
+{
+	void *out = e->drifts[e->n_drifts++ % AT_DRIFTS_MAX];
+
+	e->counters.drift[scope]++;
+	return out;
+}
+
+static void drift_shown(struct at_engine *e, uint32_t scope, const struct record *r, bool *drifted)
+{
+	if (!e->dumps[scope].audit || *drifted)
+		return;
+	*drifted = true;
+	memcpy(drift(e, scope), r->h, r->h->size);
+}
+
+static bool is_protected(const struct at_engine *e, uint32_t scope, bool known, uint64_t changed_ns,
+			 const struct tomb *key)
+{
+	const struct tomb *t = at_tomb_find(e, key);
+	uint64_t begin = e->dumps[scope].begin_ns;
+
+	if (known && changed_ns >= begin)
+		return true;
+	return t && ((t->deleted && t->deleted_ns + AT_LOOKBACK_NS > begin) ||
+		     (t->ruled && t->ruled_ns >= begin));
+}
+
+static bool addr_differs(const struct at_addr *a, const struct at_addr *b)
+{
+	return a->flags != b->flags || a->scope != b->scope || a->proto != b->proto ||
+	       a->priority != b->priority || memcmp(a->peer, b->peer, sizeof(a->peer));
+}
+
+static int entry_addr(struct at_engine *e, uint32_t scope, const struct record *r)
+{
+	const struct dump *d = &e->dumps[scope];
+	int f = scope == AT_SCOPE_ADDR6, err;
+	struct at_addr a;
+	struct entry *n;
+	struct tomb key;
+	uint32_t slot;
+	bool differs;
+
+	at_addr_clean(r->payload, &a);
+	slot = at_addr_find(e, f, &a);
+	n = slot == AT_NONE ? NULL : &e->fam[f].entries[slot];
+	if (n && n->seen != d->gen) {
+		n->seen = d->gen;
+		n->drifted = false;
+	}
+	at_tomb_key(&key, scope, &a);
+	if (is_protected(e, scope, n, n ? n->changed_ns : 0, &key)) {
+		e->counters.ignored++;
+		return 0;
+	}
+	differs = n ? addr_differs(&n->value, &a) : !(a.flags & IFA_F_TENTATIVE);
+	err = at_addr_put(e, &a, &slot, false);
+	if (err)
+		return err;
+	n = &e->fam[f].entries[slot];
+	n->seen = d->gen;
+	if (differs)
+		drift_shown(e, scope, r, &n->drifted);
+	return 0;
+}
+
+static bool link_differs(const struct at_link *a, const struct at_link *b)
+{
+	return a->flags != b->flags || a->master != b->master || a->vrf_table != b->vrf_table ||
+	       a->type != b->type || strcmp(a->name, b->name) || strcmp(a->kind, b->kind);
+}
+
+static int entry_link(struct at_engine *e, const struct record *r)
+{
+	const struct dump *d = &e->dumps[AT_SCOPE_LINK];
+	const struct at_link *v = r->payload;
+	uint32_t slot = at_link_find(e, v->ifindex);
+	struct link *l = slot == AT_NONE ? NULL : &e->links[slot];
+	struct tomb key;
+	bool differs;
+	int err;
+
+	if (l && l->seen != d->gen) {
+		l->seen = d->gen;
+		l->drifted = false;
+	}
+	at_tomb_key(&key, AT_SCOPE_LINK, v);
+	if (is_protected(e, AT_SCOPE_LINK, l && l->known, l ? l->changed_ns : 0, &key)) {
+		e->counters.ignored++;
+		return 0;
+	}
+	differs = !l || !l->known || link_differs(&l->value, v);
+	err = at_link_put(e, v, false);
+	if (err)
+		return err;
+	l = &e->links[at_link_find(e, v->ifindex)];
+	l->seen = d->gen;
+	if (differs)
+		drift_shown(e, AT_SCOPE_LINK, r, &l->drifted);
+	return 0;
+}
+
+static int entry_nexthop(struct at_engine *e, const struct record *r)
+{
+	const struct dump *d = &e->dumps[AT_SCOPE_NEXTHOP];
+	const struct at_nexthop *v = r->payload;
+	struct nexthop *n = at_nexthop_find(e, v->id);
+	struct tomb key;
+	int differs;
+
+	if (n && n->seen != d->gen) {
+		n->seen = d->gen;
+		n->drifted = false;
+	}
+	at_tomb_key(&key, AT_SCOPE_NEXTHOP, v);
+	if (is_protected(e, AT_SCOPE_NEXTHOP, n, n ? n->changed_ns : 0, &key)) {
+		e->counters.ignored++;
+		return 0;
+	}
+	differs = at_nexthop_put(e, r, false);
+	if (differs < 0)
+		return differs;
+	n = at_nexthop_find(e, v->id);
+	n->seen = d->gen;
+	if (differs)
+		drift_shown(e, AT_SCOPE_NEXTHOP, r, &n->drifted);
+	return 0;
+}
+
+/* The n-th entry of a key takes the place of its n-th alias. */
+static int entry_route(struct at_engine *e, uint32_t scope, const struct record *r)
+{
+	const struct dump *d = &e->dumps[scope];
+	const struct at_route *v = r->payload;
+	struct rkey *k = at_rkey_get(e, v, false), named = { 0 };
+	struct alias *a, *old;
+	struct tomb key;
+	uint32_t at;
+
+	named.family = v->family;
+	named.table = v->table;
+	named.metric = v->metric;
+	named.tos = v->family == AF_INET ? v->tos : 0;
+	at_tomb_rkey(&key, &named);
+	if (k && k->seen != d->gen) {
+		k->seen = d->gen;
+		k->shown = 0;
+		k->drifted = false;
+	}
+	if (is_protected(e, scope, k, k ? k->changed_ns : 0, &key)) {
+		e->counters.ignored++;
+		return 0;
+	}
+	a = at_alias_new(r);
+	if (!k)
+		k = at_rkey_get(e, v, true);
+	if (!a || !k) {
+		free(a);
+		at_routes_compact(e, false);
+		return -ENOMEM;
+	}
+	k->seen = d->gen;
+	at = k->shown++;
+	old = at < k->n ? k->alias[at] : NULL;
+	if (!old || !at_alias_equal(old, a) || old->pref != a->pref)
+		drift_shown(e, scope, r, &k->drifted);
+	if (old) {
+		at_alias_replace(e, k, at, a);
+		return 0;
+	}
+	if (at_alias_insert(e, k, k->n, a)) {
+		at_routes_compact(e, false);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int at_dump_entry(struct at_engine *e, const struct record *r)
+{
+	uint32_t scope = r->scope;
+
+	e->dumps[scope].shown++;
+	switch (scope) {
+	case AT_SCOPE_LINK:
+		return entry_link(e, r);
+	case AT_SCOPE_NEXTHOP:
+		return entry_nexthop(e, r);
+	case AT_SCOPE_ADDR4:
+	case AT_SCOPE_ADDR6:
+		return entry_addr(e, scope, r);
+	default:
+		return entry_route(e, scope, r);
+	}
+}
+
+static void drift_missing(struct at_engine *e, uint32_t scope, const void *entry)
+{
+	struct at_header *h;
+
+	if (!e->dumps[scope].audit)
+		return;
+	h = drift(e, scope);
+	if (scope == AT_SCOPE_LINK)
+		at_write_link(h, entry, e->now);
+	else if (scope == AT_SCOPE_NEXTHOP)
+		at_write_nexthop(h, entry, e->now);
+	else
+		at_write_addr(h, entry, e->now);
+	h->op = AT_OP_DEL;
+}
+
+static void sweep_links(struct at_engine *e, const struct dump *d)
+{
+	struct link *l;
+	uint32_t i;
+
+	for (i = 0; i < e->links_cap; i++) {
+		l = &e->links[i];
+		if (!l->known || l->seen == d->gen || l->changed_ns >= d->begin_ns)
+			continue;
+		drift_missing(e, AT_SCOPE_LINK, l);
+		at_link_remove(e, i);
+	}
+}
+
+static void sweep_addrs(struct at_engine *e, const struct dump *d, int f)
+{
+	struct family *m = &e->fam[f];
+	struct entry *n;
+	uint32_t i;
+
+	for (i = 0; i < m->cap; i++) {
+		n = &m->entries[i];
+		if (!n->used || n->seen == d->gen || n->changed_ns >= d->begin_ns ||
+		    (d->ifindex && n->value.ifindex != d->ifindex))
+			continue;
+		drift_missing(e, f ? AT_SCOPE_ADDR6 : AT_SCOPE_ADDR4, n);
+		at_addr_remove(e, f, i);
+	}
+}
+
+static void sweep_nexthops(struct at_engine *e, const struct dump *d)
+{
+	struct nexthop *n;
+	uint32_t i;
+
+	for (i = e->n_nexthops; i-- > 0;) {
+		n = e->nexthops[i];
+		if (n->seen == d->gen || n->changed_ns >= d->begin_ns)
+			continue;
+		drift_missing(e, AT_SCOPE_NEXTHOP, n);
+		at_nexthop_remove(e, n->value.id);
+	}
+}
+
+static void sweep_routes(struct at_engine *e, const struct dump *d, int f)
+{
+	uint32_t scope = f ? AT_SCOPE_ROUTE6 : AT_SCOPE_ROUTE4, i, keep;
+	struct at_header *h;
+	struct rkey *k;
+
+	for (i = 0; i < e->n_rkeys; i++) {
+		k = e->rkeys[i];
+		if (AT_INDEX(k->family) != f || (d->table && k->table != d->table) ||
+		    k->changed_ns >= d->begin_ns)
+			continue;
+		keep = k->seen == d->gen ? k->shown : 0;
+		if (keep >= k->n)
+			continue;
+		if (d->audit && !(k->seen == d->gen && k->drifted)) {
+			h = drift(e, scope);
+			at_write_route(h, k, k->alias[keep], e->now);
+			h->op = AT_OP_DEL;
+		}
+		while (k->n > keep)
+			at_alias_remove(e, k, k->n - 1);
+	}
+	at_routes_compact(e, false);
+}
+
+static void sweep(struct at_engine *e, uint32_t scope)
+{
+	const struct dump *d = &e->dumps[scope];
+
+	switch (scope) {
+	case AT_SCOPE_LINK:
+		sweep_links(e, d);
+		break;
+	case AT_SCOPE_NEXTHOP:
+		sweep_nexthops(e, d);
+		break;
+	case AT_SCOPE_ADDR4:
+	case AT_SCOPE_ADDR6:
+		sweep_addrs(e, d, scope == AT_SCOPE_ADDR6);
+		break;
+	default:
+		sweep_routes(e, d, scope == AT_SCOPE_ROUTE6);
+	}
+}
+
+/* A whole dump that showed nothing though there ought to be something. */
+static bool is_suspicious(const struct at_engine *e, uint32_t scope, const struct dump *d)
+{
+	if (d->shown)
+		return false;
+	if (scope == AT_SCOPE_LINK)
+		return true;
+	if (scope != AT_SCOPE_ADDR4 && scope != AT_SCOPE_ADDR6)
+		return false;
+	return !d->ifindex && e->fam[scope == AT_SCOPE_ADDR6].count &&
+	       !(e->suspicious & 1u << scope);
+}
+
+static void begin(struct at_engine *e, const struct at_dump *v)
+{
+	struct dump *d = &e->dumps[v->scope];
+	bool routes = v->scope >= AT_SCOPE_ROUTE4;
+
+	at_dirt_restore(e, v->scope);
+	*d = (struct dump){
+		.open = true, .audit = v->flags & AT_DUMP_AUDIT, .gen = ++e->gen, .begin_ns = e->now
+	};
+	d->table = routes ? v->table : 0;
+	if (v->scope == AT_SCOPE_ADDR4 || v->scope == AT_SCOPE_ADDR6)
+		d->ifindex = v->ifindex;
+	at_dirt_take(e, d, v->scope);
+}
+
+static void fail(struct at_engine *e, uint32_t scope, uint32_t ifindex, uint32_t table)
+{
+	e->dumps[scope].open = false;
+	at_dirt_done(e, scope);
+	at_lost(e, scope, ifindex, table);
+}
+
+static void end(struct at_engine *e, uint32_t scope)
+{
+	struct dump *d = &e->dumps[scope];
+
+	if (scope == AT_SCOPE_LINK)
+		e->name_clash = false;
+	if (!d->open) {
+		e->counters.ignored++;
+		return;
+	}
+	if (d->voided) {
+		d->open = false;
+		e->counters.voided[scope]++;
+		at_dirt_restore(e, scope);
+		return;
+	}
+	if (is_suspicious(e, scope, d)) {
+		e->suspicious |= 1u << scope;
+		fail(e, scope, d->ifindex, d->table);
+		return;
+	}
+	if (!d->ifindex && !d->table)
+		e->suspicious &= ~(1u << scope);
+	sweep(e, scope);
+	d->open = false;
+	at_dirt_done(e, scope);
+}
+
+int at_dump_apply(struct at_engine *e, const struct record *r)
+{
+	const struct at_dump *v = r->payload;
+	struct dump *d = &e->dumps[v->scope];
+
+	switch (v->phase) {
+	case AT_DUMP_BEGIN:
+		begin(e, v);
+		break;
+	case AT_DUMP_END:
+		end(e, v->scope);
+		break;
+	default:
+		if (d->open)
+			fail(e, v->scope, d->ifindex, d->table);
+		else
+			fail(e, v->scope, v->ifindex, v->table);
+	}
+	return 0;
+}
+
+/* Newest last; each as long as its header says. */
+size_t at_engine_drifts(struct at_engine *e, void *buf, size_t max)
+{
+	uint32_t first = e->n_drifts > AT_DRIFTS_MAX ? e->n_drifts - AT_DRIFTS_MAX : 0, i;
+	const struct at_header *h;
+	size_t size = 0;
+
+	for (i = first; i < e->n_drifts; i++) {
+		h = (const void *)e->drifts[i % AT_DRIFTS_MAX];
+		if (size + h->size > max)
+			break;
+		memcpy((char *)buf + size, h, h->size);
+		size += h->size;
+	}
+	e->n_drifts = 0;
+	return size;
+}
