@@ -12,9 +12,6 @@ from tests.cases import behaviour_events as events
 from tests.cases.playing import Raw, answer, changed, configured, play, raw
 from tracker.model import Criterion, Reject, Row, Tier
 
-AWAITED_MODES = ("cidr", "interface", "reach-hint")
-"""Modes that the configuration does not take yet."""
-
 SETTLE_NS = 1_000_000_000
 """stability.settle by default."""
 

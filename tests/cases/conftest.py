@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -50,9 +49,3 @@ def _files(given: str) -> list[Path]:
 
 def _name(path: Path) -> str:
     return path.stem
-
-
-def mode_of(path: Path) -> str:
-    """`config.policy` of a case file."""
-    policy: str = json.loads(path.read_text())["input"]["config"].get("policy", "default-route")
-    return policy

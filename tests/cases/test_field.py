@@ -7,19 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases.behaviour import AWAITED_MODES, BEHAVIOURS
-from tests.cases.playing import FIELD, answer, play
-from tracker.errors import ConfigError
+from tests.cases.behaviour import BEHAVIOURS
+from tests.cases.playing import AWAITED_MODES, FIELD, answer, await_mode, configured, play, raw
 
 
 def test_the_expected_addresses_come_out(
     field_case: Path, engine: str, request: pytest.FixtureRequest
 ) -> None:
     case = json.loads(field_case.read_text())
-    mode = case["input"]["config"]["policy"]
-    if mode in AWAITED_MODES:
-        awaits = pytest.mark.xfail(raises=ConfigError, strict=True, reason=f"awaits mode {mode}")
-        request.applymarker(awaits)
+    await_mode(case, request)
     played = play(case, engine)
     expected = played.case.expected
     assert expected is not None
@@ -43,3 +39,20 @@ def test_every_described_behaviour_is_tested() -> None:
             described.add(path.stem)
     assert described <= set(BEHAVIOURS)
     assert len(list(FIELD.glob("*.json"))) == 63
+
+
+@pytest.mark.parametrize(
+    ("name", "without_it", "ambiguous"),
+    [
+        ("installer-2232-two-defaults-wanted-second", "192.168.111.20", True),
+        # Only one link has a default route: nothing here looks like a choice.
+        ("k8s-44702-nat-nic-first", "10.0.2.15", False),
+    ],
+)
+def test_without_its_mode_a_case_has_the_honest_answer(
+    name: str, without_it: str, ambiguous: bool, engine: str
+) -> None:
+    case = configured(raw(name), policy=None, interface=None, cidrs=None)
+    decision = play(case, engine).decision
+    assert answer(decision, "ipv4") == without_it
+    assert decision.choices["ipv4"].ambiguous == ambiguous
