@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tracker.cli.main import main
+from tracker.cli import main
 
 if TYPE_CHECKING:
     import pytest
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Answer:
     """Run one command in this process."""
-    status = main([str(argument) for argument in arguments])
+    status = main.run([str(argument) for argument in arguments])
     captured = capsys.readouterr()
     return Answer(status, captured.out, captured.err)
 
@@ -42,7 +42,7 @@ def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
     words = [
         sys.executable,
         "-c",
-        "import sys; from tracker.cli.main import main; sys.exit(main())",
+        "from tracker.cli.main import main; main()",
     ]
     return subprocess.Popen([*words, *map(str, arguments)], cwd=ROOT, **options)
 

@@ -176,8 +176,8 @@ HEAVY = {
 def test_show_imports_nothing_heavy() -> None:
     script = (
         "import json, sys\n"
-        "from tracker.cli.main import main\n"
-        "main(['show', '--output', 'json'])\n"
+        "from tracker.cli import main\n"
+        "main.run(['show', '--output', 'json'])\n"
         "print(json.dumps(sorted(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import tracker
 from tracker.cli.options import Arguments, nearest, parse, usage
@@ -30,9 +31,19 @@ SIGINT_STATUS = 130
 OUTPUT_STATUS = 4
 
 
-def main(argv: list[str] | None = None) -> int:
+def main() -> NoReturn:
+    """The process: run what its command line says, then end."""
+    status = run(sys.argv[1:])
+    # Python would spend a sixth of show's time on freeing what the kernel takes back anyway.
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def run(arguments: list[str]) -> int:
     """Run one command; the exit status. Every error is one line on standard error."""
-    arguments = sys.argv[1:] if argv is None else argv
+    if sys.stdout is None:
+        # Closed by the caller: then there is nobody to tell.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         # Names of interfaces are bytes; those that are no UTF-8 shall not end a table.
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

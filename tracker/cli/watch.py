@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracker.cli import options
 from tracker.cli.follow import configuration, open_host, session
@@ -36,21 +36,28 @@ def run(arguments: Arguments) -> int:
     clock = SystemClock()
     limits = Limits(arguments, clock)
     watching = session(open_host(arguments, config), config, clock)
-    print_one = _print_line if wants_table(arguments) else None
+    as_table = wants_table(arguments)
+    last: dict[str, Any] = {}
     with limits.signals(watching.source):
         watching.start()
         while not limits.reached:
-            if watching.step(limits.deadline):
-                decision = watching.decision()
-                if print_one is not None:
-                    print_one(decision)
-                else:
-                    print_json(node_document(decision, config.networks))
-                limits.count()
+            if not watching.step(limits.deadline):
+                continue
+            decision = watching.decision()
+            document = node_document(decision, config.networks)
+            # Why a family has no address is not in the document, and may change often.
+            if document == last:
+                continue
+            last = document
+            if as_table:
+                _print_lines(decision)
+            else:
+                print_json(document)
+            limits.count()
     return 0
 
 
-def _print_line(decision: Decision) -> None:
+def _print_lines(decision: Decision) -> None:
     out = console()
     for family, choice in decision.choices.items():
         where = f" on {choice.interface}" if choice.interface else ""
