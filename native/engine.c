@@ -9,7 +9,6 @@
 struct at_engine *at_engine_new(void)
 {
 	struct at_engine *e = calloc(1, sizeof(*e));
-	uint32_t scope;
 	int f;
 
 	if (!e)
@@ -21,8 +20,6 @@ struct at_engine *at_engine_new(void)
 		free(e);
 		return NULL;
 	}
-	for (scope = 0; scope < AT_SCOPES; scope++)
-		at_lost(e, scope, 0, 0);
 	return e;
 }
 
@@ -89,11 +86,12 @@ static void mark(struct at_engine *e, const struct at_dirty *d)
 	e->dirt[e->n_dirt++] = (struct dirt){ .d = *d };
 }
 
+/* Dirt means that an open dump that covers some of it cannot be believed. */
 static void void_dump(struct at_engine *e, const struct at_dirty *d)
 {
 	struct dump *dump = &e->dumps[d->scope];
 
-	if (dump->open && (!dump->ifindex || !d->ifindex || dump->ifindex == d->ifindex) &&
+	if ((!dump->ifindex || !d->ifindex || dump->ifindex == d->ifindex) &&
 	    (!dump->table || !d->table || dump->table == d->table))
 		dump->voided = true;
 }
@@ -179,12 +177,18 @@ static int dirtier(const void *one, const void *other)
 
 size_t at_engine_dirty(const struct at_engine *e, struct at_dirty *out, size_t max)
 {
-	struct at_dirty *all = malloc((e->n_dirt + 1) * sizeof(*all));
+	struct at_dirty *all;
 	size_t n = 0;
 	uint32_t i;
 
+	for (i = 0; i < e->n_dirt; i++)
+		n += !e->dirt[i].taken;
+	if (!n || !max)
+		return n;
+	all = malloc(n * sizeof(*all));
 	if (!all)
 		return 0;
+	n = 0;
 	for (i = 0; i < e->n_dirt; i++) {
 		if (!e->dirt[i].taken)
 			all[n++] = e->dirt[i].d;
@@ -192,7 +196,7 @@ size_t at_engine_dirty(const struct at_engine *e, struct at_dirty *out, size_t m
 	qsort(all, n, sizeof(*all), dirtier);
 	memcpy(out, all, (n < max ? n : max) * sizeof(*out));
 	free(all);
-	return n < max ? n : max;
+	return n;
 }
 
 void at_engine_lose(struct at_engine *e, uint32_t scopes)

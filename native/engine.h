@@ -181,7 +181,8 @@ int at_engine_view(struct at_engine *e, unsigned sel, int family, struct at_view
 /* Ranked rows: candidates first, then rejected ones by address. Returns how many there are. */
 size_t at_engine_rows(struct at_engine *e, unsigned sel, int family, struct at_row *out, size_t max);
 
-/* Scopes to be dumped, lost ones first. A begin mark of a dump takes its scope off. */
+/* Scopes to be dumped, lost ones first; how many there are. A begin mark of a dump takes its scope
+ * off. */
 size_t at_engine_dirty(const struct at_engine *e, struct at_dirty *out, size_t max);
 /* Marks every scope as lost: start, resume, overrun. */
 void at_engine_lose(struct at_engine *e, uint32_t scopes);

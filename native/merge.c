@@ -172,11 +172,12 @@ static int entry_route(struct at_engine *e, uint32_t scope, const struct record 
 		k->shown = 0;
 		k->drifted = false;
 	}
+	at = k ? k->shown++ : 0;
 	if (is_protected(e, scope, k, k ? k->changed_ns : 0, &key)) {
 		e->counters.ignored++;
 		return 0;
 	}
-	a = at_alias_new(r);
+	a = at_alias_new(e, r);
 	if (!k)
 		k = at_rkey_get(e, v, true);
 	if (!a || !k) {
@@ -185,18 +186,17 @@ static int entry_route(struct at_engine *e, uint32_t scope, const struct record 
 		return -ENOMEM;
 	}
 	k->seen = d->gen;
-	at = k->shown++;
+	k->shown = at + 1;
 	old = at < k->n ? k->alias[at] : NULL;
 	if (!old || !at_alias_equal(old, a) || old->pref != a->pref)
 		drift_shown(e, scope, r, &k->drifted);
 	if (old) {
 		at_alias_replace(e, k, at, a);
-		return 0;
-	}
-	if (at_alias_insert(e, k, k->n, a)) {
+	} else if (at_alias_insert(e, k, k->n, a)) {
 		at_routes_compact(e, false);
 		return -ENOMEM;
 	}
+	at_check_nexthop(e, v);
 	return 0;
 }
 
@@ -234,45 +234,65 @@ static void drift_missing(struct at_engine *e, uint32_t scope, const void *entry
 	h->op = AT_OP_DEL;
 }
 
+/* What is swept goes in the order of its keys, as drifts are reported. */
 static void sweep_links(struct at_engine *e, const struct dump *d)
 {
+	struct link **gone = malloc((e->links_cap + 1) * sizeof(*gone));
+	uint32_t i, n = 0;
 	struct link *l;
-	uint32_t i;
 
+	if (!gone) {
+		at_lost(e, AT_SCOPE_LINK, 0, 0);
+		return;
+	}
 	for (i = 0; i < e->links_cap; i++) {
 		l = &e->links[i];
-		if (!l->known || l->seen == d->gen || l->changed_ns >= d->begin_ns)
-			continue;
-		drift_missing(e, AT_SCOPE_LINK, l);
-		at_link_remove(e, i);
+		if (l->known && l->seen != d->gen && l->changed_ns < d->begin_ns)
+			gone[n++] = l;
 	}
+	qsort(gone, n, sizeof(*gone), at_by_ifindex);
+	for (i = 0; i < n; i++) {
+		drift_missing(e, AT_SCOPE_LINK, gone[i]);
+		at_link_remove(e, gone[i] - e->links);
+	}
+	free(gone);
 }
 
 static void sweep_addrs(struct at_engine *e, const struct dump *d, int f)
 {
 	struct family *m = &e->fam[f];
-	struct entry *n;
-	uint32_t i;
+	struct entry **gone = malloc((m->count + 1) * sizeof(*gone)), *n;
+	uint32_t scope = f ? AT_SCOPE_ADDR6 : AT_SCOPE_ADDR4, i, count = 0;
 
+	if (!gone) {
+		at_lost(e, scope, d->ifindex, 0);
+		return;
+	}
 	for (i = 0; i < m->cap; i++) {
 		n = &m->entries[i];
-		if (!n->used || n->seen == d->gen || n->changed_ns >= d->begin_ns ||
-		    (d->ifindex && n->value.ifindex != d->ifindex))
-			continue;
-		drift_missing(e, f ? AT_SCOPE_ADDR6 : AT_SCOPE_ADDR4, n);
-		at_addr_remove(e, f, i);
+		if (n->used && n->seen != d->gen && n->changed_ns < d->begin_ns &&
+		    (!d->ifindex || n->value.ifindex == d->ifindex))
+			gone[count++] = n;
 	}
+	qsort(gone, count, sizeof(*gone), at_by_key);
+	for (i = 0; i < count; i++) {
+		drift_missing(e, scope, gone[i]);
+		at_addr_remove(e, f, gone[i] - m->entries);
+	}
+	free(gone);
 }
 
 static void sweep_nexthops(struct at_engine *e, const struct dump *d)
 {
 	struct nexthop *n;
-	uint32_t i;
+	uint32_t i = 0;
 
-	for (i = e->n_nexthops; i-- > 0;) {
+	while (i < e->n_nexthops) {
 		n = e->nexthops[i];
-		if (n->seen == d->gen || n->changed_ns >= d->begin_ns)
+		if (n->seen == d->gen || n->changed_ns >= d->begin_ns) {
+			i++;
 			continue;
+		}
 		drift_missing(e, AT_SCOPE_NEXTHOP, n);
 		at_nexthop_remove(e, n->value.id);
 	}
@@ -336,18 +356,27 @@ static bool is_suspicious(const struct at_engine *e, uint32_t scope, const struc
 	       !(e->suspicious & 1u << scope);
 }
 
+/* A dump mark may name a link for addresses only, a table for routes only. */
+static uint32_t ifindex_of(const struct at_dump *v)
+{
+	return v->scope == AT_SCOPE_ADDR4 || v->scope == AT_SCOPE_ADDR6 ? v->ifindex : 0;
+}
+
+static uint32_t table_of(const struct at_dump *v)
+{
+	return v->scope >= AT_SCOPE_ROUTE4 ? v->table : 0;
+}
+
 static void begin(struct at_engine *e, const struct at_dump *v)
 {
 	struct dump *d = &e->dumps[v->scope];
-	bool routes = v->scope >= AT_SCOPE_ROUTE4;
 
 	at_dirt_restore(e, v->scope);
 	*d = (struct dump){
 		.open = true, .audit = v->flags & AT_DUMP_AUDIT, .gen = ++e->gen, .begin_ns = e->now
 	};
-	d->table = routes ? v->table : 0;
-	if (v->scope == AT_SCOPE_ADDR4 || v->scope == AT_SCOPE_ADDR6)
-		d->ifindex = v->ifindex;
+	d->ifindex = ifindex_of(v);
+	d->table = table_of(v);
 	at_dirt_take(e, d, v->scope);
 }
 
@@ -402,7 +431,7 @@ int at_dump_apply(struct at_engine *e, const struct record *r)
 		if (d->open)
 			fail(e, v->scope, d->ifindex, d->table);
 		else
-			fail(e, v->scope, v->ifindex, v->table);
+			fail(e, v->scope, ifindex_of(v), table_of(v));
 	}
 	return 0;
 }

@@ -79,6 +79,9 @@ int at_nexthop_put(struct at_engine *e, const struct record *r, bool event)
 	n->value = *v;
 	n->value.pad0 = 0;
 	n->value.pad1 = 0;
+	n->value.blackhole = !!v->blackhole;
+	n->value.fdb = !!v->fdb;
+	at_gateway_clean(v->gw_family, n->value.gw);
 	for (i = 0; i < v->n_members; i++) {
 		n->value.member[i] = r->members[i];
 		n->value.member[i].pad0 = 0;

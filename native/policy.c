@@ -103,7 +103,7 @@ void at_judge_link(struct at_engine *e, struct selection *s, uint32_t slot, bool
 	uint32_t master, vrf = 0;
 
 	if (patterns) {
-		master = l->master ? at_link_find(e, l->master) : AT_NONE;
+		master = at_link_find(e, l->master);
 		if (master != AT_NONE)
 			over = &e->links[master].value;
 		if (!strcmp(l->kind, "vrf"))
@@ -115,7 +115,7 @@ void at_judge_link(struct at_engine *e, struct selection *s, uint32_t slot, bool
 			bits |= AT_L_EXCLUDED;
 		if (vrf && vrf != p->table)
 			bits |= AT_L_OTHER_VRF;
-		if (p->fallback == AT_FALLBACK_INTERFACE &&
+		if (e->links[slot].known && p->fallback == AT_FALLBACK_INTERFACE &&
 		    !fnmatch(p->fallback_name, l->name, FNM_NOESCAPE))
 			bits |= AT_L_FALLBACK;
 	}
@@ -299,6 +299,7 @@ static void leave_table(struct at_engine *e, struct table *t)
 	}
 	at_routes_compact(e, false);
 	at_dirt_forget(e, t->id);
+	at_tomb_forget(e, t->id);
 	for (i = 0; e->tables[i] != t; i++)
 		;
 	e->tables[i] = NULL;
@@ -333,6 +334,7 @@ int at_engine_set_policy(struct at_engine *e, unsigned sel, const struct at_poli
 {
 	struct selection *s, *old;
 	struct table *t;
+	bool same;
 	int f;
 
 	if (sel >= AT_SELECTIONS_MAX || !valid(p))
@@ -341,10 +343,10 @@ int at_engine_set_policy(struct at_engine *e, unsigned sel, const struct at_poli
 	if (!s)
 		return -ENOMEM;
 	old = e->selections[sel];
-	if (old)
-		e->selections[sel] = NULL;
-	/* one more than selections can be named for a moment: leave a table that only `old` used */
-	if (old && old->table->id != p->table)
+	same = old && old->table->id == p->table;
+	e->selections[sel] = NULL;
+	/* there is room for as many tables as selections, so leave one before another is used */
+	if (old && !same)
 		leave_table(e, old->table);
 	t = use_table(e, p->table);
 	if (!t) {
@@ -353,8 +355,7 @@ int at_engine_set_policy(struct at_engine *e, unsigned sel, const struct at_poli
 			free_selection(old);
 		return -ENOMEM;
 	}
-	if (old && old->table == t)
-		t->users--;
+	t->users -= same;
 	s->table = t;
 	for (f = 0; old && f < 2; f++) {
 		s->rank[f].has_incumbent = old->rank[f].has_incumbent;
@@ -407,5 +408,5 @@ size_t at_engine_tables(const struct at_engine *e, uint32_t *out, size_t max)
 		n += any;
 		last = id;
 	} while (any);
-	return n < max ? n : max;
+	return n;
 }

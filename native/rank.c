@@ -536,16 +536,14 @@ static uint32_t find_incumbent(const struct selection *s, const struct ranking *
 	return best;
 }
 
-static void pick(const struct ranking *k, const struct family *m, int f, uint32_t slot,
-		 struct pick *p)
+static void pick(const struct ranking *k, const struct family *m, uint32_t slot, struct pick *p)
 {
 	memset(p, 0, sizeof(*p));
 	if (slot == AT_NONE)
 		return;
 	memcpy(p->w, k->rows[slot].w, sizeof(p->w));
 	memcpy(p->a, k->rows[slot].a, sizeof(p->a));
-	if (!f)
-		memcpy(p->peer, m->entries[slot].value.peer, sizeof(p->peer));
+	memcpy(p->peer, m->entries[slot].value.peer, sizeof(p->peer));
 	p->ifindex = m->entries[slot].value.ifindex;
 	p->prefixlen = m->entries[slot].value.prefixlen;
 	p->own_reject = k->rows[slot].own_reject;
@@ -595,8 +593,8 @@ static void settle(struct at_engine *e, struct selection *s, int f, const struct
 	best = find_best(s, k, m);
 	k->view_stale |= best != k->best || k->incumbent_stale;
 	k->best = best;
-	pick(k, m, f, best, &picks[0]);
-	pick(k, m, f, k->incumbent, &picks[1]);
+	pick(k, m, best, &picks[0]);
+	pick(k, m, k->incumbent, &picks[1]);
 	if (memcmp(&picks[0], &k->picks[0], sizeof(picks[0])))
 		k->rival_state = best == AT_NONE ? AT_RIVAL_NO : AT_RIVAL_UNKNOWN;
 	else if (k->rival_state != AT_RIVAL_UNKNOWN && best != AT_NONE)

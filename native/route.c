@@ -50,7 +50,7 @@ struct rkey *at_rkey_get(struct at_engine *e, const struct at_route *v, bool mak
 	return k;
 }
 
-struct alias *at_alias_new(const struct record *r)
+struct alias *at_alias_new(const struct at_engine *e, const struct record *r)
 {
 	const struct at_route *v = r->payload;
 	struct alias *a = calloc(1, sizeof(*a) + v->n_legs * sizeof(a->legs[0]));
@@ -60,7 +60,7 @@ struct alias *at_alias_new(const struct record *r)
 		return NULL;
 	a->end = UINT64_MAX;
 	if (v->family == AF_INET6 && v->expires && v->proto == RTPROT_RA)
-		a->end = r->h->boot_ns + v->expires * 1000000000ull;
+		a->end = e->now + v->expires * 1000000000ull;
 	a->nh_id = v->nh_id;
 	a->type = v->type;
 	a->scope = v->scope;
@@ -71,6 +71,7 @@ struct alias *at_alias_new(const struct record *r)
 	for (leg = a->legs; leg < a->legs + a->n_legs; leg++) {
 		*leg = r->legs[leg - a->legs];
 		leg->flags = 0;
+		at_gateway_clean(leg->gw_family, leg->gw);
 	}
 	return a;
 }
@@ -367,7 +368,7 @@ static int add(struct at_engine *e, const struct record *r)
 {
 	const struct at_route *v = r->payload;
 	struct rkey *k = at_rkey_get(e, v, true);
-	struct alias *a = at_alias_new(r);
+	struct alias *a = at_alias_new(e, r);
 	int err;
 
 	if (!k || !a) {
@@ -396,19 +397,20 @@ static void delete(struct at_engine *e, const struct record *r)
 	none.metric = v->metric;
 	none.tos = v->family == AF_INET ? v->tos : 0;
 	at_tomb_rkey(&tomb, &none);
-	if (!k) {
-		e->counters.ignored++;
-		at_tomb_add(e, &tomb, false);
-		return;
-	}
-	if (!(v->family == AF_INET ? del4(e, k, r) : del6(e, k, r))) {
-		e->counters.ignored++;
-		return;
-	}
-	k->changed_ns = e->now;
 	at_tomb_add(e, &tomb, false);
-	if (!k->n)
+	if (k)
+		k->changed_ns = e->now;
+	if (!k || !(v->family == AF_INET ? del4(e, k, r) : del6(e, k, r)))
+		e->counters.ignored++;
+	if (k && !k->n)
 		at_routes_compact(e, false);
+}
+
+/* A route on an object that nobody described leads nowhere that we know. */
+void at_check_nexthop(struct at_engine *e, const struct at_route *v)
+{
+	if (v->nh_id && !v->n_legs && !at_nexthop_find(e, v->nh_id))
+		at_dirty(e, AT_SCOPE_NEXTHOP, 0, 0, 3);
 }
 
 int at_route_apply(struct at_engine *e, const struct record *r)
@@ -420,14 +422,14 @@ int at_route_apply(struct at_engine *e, const struct record *r)
 		e->counters.ignored++;
 		return 0;
 	}
-	if (r->h->op == AT_OP_NEW && v->nh_id && !v->n_legs && !at_nexthop_find(e, v->nh_id))
-		at_dirty(e, AT_SCOPE_NEXTHOP, 0, 0, 3);
 	if (r->entry)
 		return at_dump_entry(e, r);
-	if (r->h->op == AT_OP_NEW)
+	if (r->h->op == AT_OP_NEW) {
 		err = add(e, r);
-	else
+		at_check_nexthop(e, v);
+	} else {
 		delete(e, r);
+	}
 	if (r->h->flags & AT_F_TRUNCATED)
 		at_dirty(e, r->scope, 0, v->table, 9);
 	return err;

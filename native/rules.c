@@ -62,12 +62,10 @@ void at_rule_last_address(struct at_engine *e, uint32_t ifindex)
 	routes_on(e, AF_INET, ifindex, 2, true);
 }
 
-/* The routes of an object that went, then the groups that it leaves. */
-static void object_gone(struct at_engine *e, uint32_t id)
+/* The routes of an object that went. */
+static void users_gone(struct at_engine *e, uint32_t id)
 {
-	struct nexthop *n;
 	struct rkey *k;
-	struct tomb tomb;
 	uint32_t i, j;
 
 	for (i = 0; i < e->n_rkeys; i++) {
@@ -80,6 +78,15 @@ static void object_gone(struct at_engine *e, uint32_t id)
 				take(e, k, j, 3);
 		}
 	}
+}
+
+/* It leaves its groups; an empty group goes as well. */
+static void leave_groups(struct at_engine *e, uint32_t id)
+{
+	struct nexthop *n;
+	struct tomb tomb;
+	uint32_t i, j;
+
 	for (i = e->n_nexthops; i-- > 0;) {
 		n = e->nexthops[i];
 		if (!n->value.n_members)
@@ -95,11 +102,9 @@ static void object_gone(struct at_engine *e, uint32_t id)
 		if (!n->value.n_members) {
 			at_tomb_key(&tomb, AT_SCOPE_NEXTHOP, &n->value);
 			at_tomb_add(e, &tomb, true);
-			j = n->value.id;
-			at_nexthop_remove(e, j);
+			users_gone(e, n->value.id);
+			at_nexthop_remove(e, n->value.id);
 			e->counters.inferred[3]++;
-			object_gone(e, j);
-			i = e->n_nexthops < i ? e->n_nexthops : i;
 		}
 	}
 }
@@ -107,7 +112,8 @@ static void object_gone(struct at_engine *e, uint32_t id)
 void at_rule_nexthop(struct at_engine *e, uint32_t id)
 {
 	at_nexthop_remove(e, id);
-	object_gone(e, id);
+	users_gone(e, id);
+	leave_groups(e, id);
 	at_routes_compact(e, true);
 }
 
@@ -116,20 +122,20 @@ void at_rule_carrier(struct at_engine *e, uint32_t ifindex)
 {
 	struct nexthop *n;
 	struct tomb tomb;
-	uint32_t i = 0;
+	uint32_t i;
 
-	while (i < e->n_nexthops) {
+	for (i = e->n_nexthops; i-- > 0;) {
 		n = e->nexthops[i];
-		if (n->value.n_members || n->value.oif != ifindex) {
-			i++;
+		if (n->value.oif != ifindex)
 			continue;
-		}
 		at_tomb_key(&tomb, AT_SCOPE_NEXTHOP, &n->value);
 		at_tomb_add(e, &tomb, true);
 		e->counters.inferred[3]++;
 		at_dirty(e, AT_SCOPE_NEXTHOP, 0, 0, 3);
 		at_rule_nexthop(e, n->value.id);
-		i = 0;
+		/* groups may have gone too */
+		if (i > e->n_nexthops)
+			i = e->n_nexthops;
 	}
 }
 
@@ -174,7 +180,7 @@ void at_rule_live(struct at_engine *e, uint32_t ifindex)
 	routes_on(e, AF_INET, ifindex, 6, false);
 	routes_on(e, AF_INET6, ifindex, 6, false);
 	for (i = 0; i < e->n_nexthops; i++) {
-		if (!e->nexthops[i]->value.n_members && e->nexthops[i]->value.oif == ifindex)
+		if (e->nexthops[i]->value.oif == ifindex)
 			at_dirty(e, AT_SCOPE_NEXTHOP, 0, 0, 6);
 	}
 }

@@ -77,7 +77,7 @@ static void emit(struct writer *w, size_t size)
 	w->size += size;
 }
 
-static int by_key(const void *one, const void *other)
+int at_by_key(const void *one, const void *other)
 {
 	const struct at_addr *a = &(*(const struct entry *const *)one)->value;
 	const struct at_addr *b = &(*(const struct entry *const *)other)->value;
@@ -93,7 +93,7 @@ static int by_key(const void *one, const void *other)
 	return memcmp(a->peer, b->peer, sizeof(a->peer));
 }
 
-static int by_ifindex(const void *one, const void *other)
+int at_by_ifindex(const void *one, const void *other)
 {
 	uint32_t a = (*(const struct link *const *)one)->value.ifindex;
 	uint32_t b = (*(const struct link *const *)other)->value.ifindex;
@@ -112,7 +112,7 @@ static void write_addrs(const struct at_engine *e, const struct family *m, struc
 		if (m->entries[i].used)
 			order[n++] = &m->entries[i];
 	}
-	qsort(order, n, sizeof(*order), by_key);
+	qsort(order, n, sizeof(*order), at_by_key);
 	for (i = 0; i < n; i++)
 		emit(w, at_write_addr(w->record, order[i], e->now));
 	free(order);
@@ -129,7 +129,7 @@ static void write_links(const struct at_engine *e, struct writer *w)
 		if (e->links[i].known)
 			order[n++] = &e->links[i];
 	}
-	qsort(order, n, sizeof(*order), by_ifindex);
+	qsort(order, n, sizeof(*order), at_by_ifindex);
 	for (i = 0; i < n; i++)
 		emit(w, at_write_link(w->record, order[i], e->now));
 	free(order);

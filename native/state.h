@@ -306,12 +306,13 @@ void at_mark_local(struct at_engine *e, int f, const uint8_t *local);
 
 /* route.c */
 struct rkey *at_rkey_get(struct at_engine *e, const struct at_route *v, bool make);
-struct alias *at_alias_new(const struct record *r);
+struct alias *at_alias_new(const struct at_engine *e, const struct record *r);
 bool at_alias_equal(const struct alias *a, const struct alias *b);
 int at_alias_insert(struct at_engine *e, struct rkey *k, uint32_t at, struct alias *a);
 void at_alias_replace(struct at_engine *e, struct rkey *k, uint32_t at, struct alias *a);
 void at_alias_remove(struct at_engine *e, struct rkey *k, uint32_t at);
 void at_routes_compact(struct at_engine *e, bool rule);
+void at_check_nexthop(struct at_engine *e, const struct at_route *v);
 int at_route_apply(struct at_engine *e, const struct record *r);
 uint32_t at_legs(const struct at_engine *e, const struct alias *a, struct at_leg *out);
 
@@ -351,6 +352,7 @@ void at_tomb_rkey(struct tomb *t, const struct rkey *k);
 void at_tomb_add(struct at_engine *e, const struct tomb *key, bool rule);
 const struct tomb *at_tomb_find(const struct at_engine *e, const struct tomb *key);
 void at_tomb_reap(struct at_engine *e);
+void at_tomb_forget(struct at_engine *e, uint32_t table);
 
 /* policy.c */
 void at_judge_link(struct at_engine *e, struct selection *s, uint32_t slot, bool patterns);
@@ -379,7 +381,9 @@ int at_first_diff(const struct selection *s, const struct row *a, const struct r
 bool at_is_rival(const struct selection *s, const struct family *m, const struct ranking *k,
 		 uint32_t slot);
 
-/* snapshot.c: one record each, DUMP and NEW; its size */
+/* snapshot.c: orders of pointers for qsort; one record each, DUMP and NEW: its size */
+int at_by_key(const void *one, const void *other);
+int at_by_ifindex(const void *one, const void *other);
 size_t at_write_addr(void *out, const struct entry *n, uint64_t now);
 size_t at_write_link(void *out, const struct link *l, uint64_t now);
 size_t at_write_nexthop(void *out, const struct nexthop *n, uint64_t now);
@@ -406,6 +410,15 @@ static inline bool at_within(const uint64_t a[2], const uint64_t b[2], unsigned 
 
 	at_mask(length, mask);
 	return !((a[0] ^ b[0]) & mask[0]) && !((a[1] ^ b[1]) & mask[1]);
+}
+
+/* Zero where a gateway of this family has no bytes. */
+static inline void at_gateway_clean(unsigned family, uint8_t gw[16])
+{
+	if (family == AF_INET)
+		memset(gw + 4, 0, 12);
+	else if (family != AF_INET6)
+		memset(gw, 0, 16);
 }
 
 static inline unsigned at_host_length(int f)

@@ -97,16 +97,11 @@ static bool is_over(const struct at_engine *e, const struct tomb *t)
 	return last + AT_LOOKBACK_NS <= begin;
 }
 
-void at_tomb_reap(struct at_engine *e)
+/* Only the first `n` are left. */
+static void keep(struct at_engine *e, uint32_t n)
 {
-	uint32_t i, n = 0;
+	uint32_t i;
 
-	if (!e->n_tombs)
-		return;
-	for (i = 0; i < e->n_tombs; i++) {
-		if (!is_over(e, &e->tombs[i]))
-			e->tombs[n++] = e->tombs[i];
-	}
 	if (n != e->n_tombs) {
 		at_hash_clear(&e->by_tomb);
 		for (i = 0; i < n; i++)
@@ -115,4 +110,26 @@ void at_tomb_reap(struct at_engine *e)
 	}
 	/* as many again before it is worth looking */
 	e->reap_at = 2 * n + 256;
+}
+
+void at_tomb_reap(struct at_engine *e)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < e->n_tombs; i++) {
+		if (!is_over(e, &e->tombs[i]))
+			e->tombs[n++] = e->tombs[i];
+	}
+	keep(e, n);
+}
+
+void at_tomb_forget(struct at_engine *e, uint32_t table)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < e->n_tombs; i++) {
+		if (e->tombs[i].scope < AT_SCOPE_ROUTE4 || e->tombs[i].a != table)
+			e->tombs[n++] = e->tombs[i];
+	}
+	keep(e, n);
 }
