@@ -114,6 +114,20 @@ class Daemon:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self._tail()}") from None
 
+    def wait_hold(self, family: str, seconds: float = 20) -> None:
+        """Wait until a hold is kept for the next run."""
+        state = self.directory / "state"
+
+        def held() -> bool:
+            kept = json.loads((state / "decision.json").read_text())
+            return kept["selections"][""][family]["hold_until"] is not None
+
+        watch = Watch(str(state))
+        try:
+            watch.wait(held, seconds, "a hold")
+        finally:
+            watch.close()
+
     def kill(self) -> None:
         """SIGKILL: no chance to tidy up."""
         self.process.kill()
@@ -194,6 +208,7 @@ class Reader(threading.Thread):
         """Stop reading; AssertionError if any read was wrong."""
         self._end.set()
         self.join()
+        self._read()
         assert self.reads > 0
         assert self.problems == []
         generations = [document["generation"] for document in self.documents]

@@ -91,6 +91,7 @@ def test_a_hold_goes_on_across_a_kill(
 
     host.ip(f"addr del {FIRST}/24 dev eth1")
     gone = time.monotonic()
+    daemon.wait_hold("ipv4")
     # The deadline is kept: a daemon that dies over and over does not hold for ever.
     while time.monotonic() < gone + HOLD / 2:
         restart(daemon)
