@@ -89,6 +89,7 @@ class Following:
         assert isinstance(case, Case)
         clock = VirtualClock()
         source = CaseSource(ReferenceEngine(), clock, case)
+        source.engine.lose(tuple(Scope))
         session = Session(source, {NODE: POLICIES[NODE]}, INSTANT, clock)
         session.start()
         best = {}

@@ -115,7 +115,7 @@ def test_carrier_loss_silently_deletes_nexthops_and_their_routes(
             "nexthop add id 1 via 192.0.2.1 dev eth0",
             "nexthop add id 2 via 2001:db8:1::1 dev eth0",
             "route add default nhid 1 metric 50",
-            "-6 route add default nhid 2 metric 50",
+            "route add ::/0 nhid 2 metric 50",
             "route add default via 198.51.100.1 metric 200",
             "route add default via 2001:db8:2::1 metric 200",
         ]
@@ -162,7 +162,7 @@ def test_deleting_a_nexthop_silently_deletes_ipv4_routes(
             "nexthop add id 1 via 192.0.2.1 dev eth0",
             "nexthop add id 2 via 2001:db8:1::1 dev eth0",
             "route add default nhid 1 metric 50",
-            "-6 route add default nhid 2 metric 50",
+            "route add ::/0 nhid 2 metric 50",
             "route add default via 198.51.100.1 metric 200",
             "route add default via 2001:db8:2::1 metric 200",
         ]
@@ -232,7 +232,7 @@ def test_secondary_addresses_go_with_their_primary_one(
 
 @pytest.mark.parametrize(
     ("family", "leased", "own"),
-    [("ipv4", "192.0.2.50/24", f"{FIRST}/24"), ("ipv6", "2001:db8:1::50/64", f"{FIRST6}/64")],
+    [("ipv4", "192.0.2.5/24", f"{FIRST}/24"), ("ipv6", "2001:db8:1::5/64", f"{FIRST6}/64")],
 )
 def test_an_address_is_deprecated_and_goes_when_its_lifetimes_end(
     family: str, leased: str, own: str, host: Namespace, follow: Callable[[], Following]
