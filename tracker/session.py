@@ -159,9 +159,10 @@ class Session:
         True if what people see changed: take `decision()` and `take_changes()`.
         """
         deadline = min(until_ns, self.deadline())
+        latest = max(deadline, self._clock.boot_ns())
         self.source.wait(deadline)
         now = self._clock.boot_ns()
-        if now > deadline + OVERSLEPT_NS:
+        if now > latest + OVERSLEPT_NS:
             self.resume()
         self.engine.tick(now)
         self.resync.run()
