@@ -52,16 +52,17 @@ def run(seed: int, operations: int, quiet_every: int) -> int:
                 quiet += 1
             if number % 100_000 == 0:
                 print(f"soak: {number} operations, {quiet} quiet points", flush=True)
+        seconds = time.monotonic() - began
+        print(f"soak: refused by the kernel: {sum(world.refused.values())}")
+        print(f"soak: counters: {follower.summary()}")
     except DifferenceError as difference:
         print(f"soak: seed {seed}, operation {number}: {difference}", file=sys.stderr)
         print(f"soak: the last operations were {' '.join(trail)}", file=sys.stderr)
+        print("\n".join(follower.recent()), file=sys.stderr)
         return 1
     finally:
         follower.close()
         world.close()
-    seconds = time.monotonic() - began
-    print(f"soak: refused by the kernel: {sum(world.refused.values())}")
-    print(f"soak: counters: {follower.summary()}")
     print(
         f"soak: passed: seed {seed}, {operations} operations, {quiet} quiet points, "
         f"{seconds:.0f} s, {sum(world.done.values())} done"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from typing import Any
 
 from tracker.capture.netlink import NetlinkSource
 from tracker.capture.record import (
+    F_DUMP,
     Addr,
     Dump,
     Header,
@@ -15,6 +16,7 @@ from tracker.capture.record import (
     Phase,
     Record,
     Route,
+    describe,
     encode,
     iter_records,
 )
@@ -36,6 +38,7 @@ POLICIES = {
         internal=("10.0.1.0/24", "fd00::/8"),
     ),
 }
+TAP_BYTES = 4 << 20
 PATIENCE_NS = 5 * NANOSECONDS
 """How long the kernel may take to announce a carrier (linkwatch waits up to a second)."""
 
@@ -49,19 +52,34 @@ class Follower:
 
     def __init__(self) -> None:
         self._clock = SystemClock()
-        self.session = Session(NetlinkSource(NativeEngine()), POLICIES, INSTANT, self._clock)
+        self._source = NetlinkSource(NativeEngine())
+        self.session = Session(self._source, POLICIES, INSTANT, self._clock)
         self.session.start()
-        self._dumper = NetlinkSource(NativeEngine())
+        self._source.tap(TAP_BYTES)
+        self._recent: deque[bytes] = deque(maxlen=2 * 200)
         self.waited = 0
 
     def close(self) -> None:
         """Free the sockets."""
-        self.session.source.close()
-        self._dumper.close()
+        self._source.close()
 
     def follow(self) -> None:
         """Take in what there is, without waiting."""
-        self.session.step(0)
+        self._step(0)
+
+    def _step(self, until_ns: int) -> None:
+        self.session.step(until_ns)
+        while raw := self._source.read_tap():
+            self._recent.append(raw)
+
+    def recent(self) -> list[str]:
+        """What came in lately, for whoever looks into a difference."""
+        records = [record for raw in self._recent for record in iter_records(raw)]
+        return [
+            f"{record.header.boot_ns} {'dump' if record.header.flags & F_DUMP else 'event'} "
+            f"{record.header.nl_flags:#x} {describe(record, self.session.engine.link_name)}"
+            for record in records
+        ]
 
     def summary(self) -> dict[str, int]:
         """Counters worth a look."""
@@ -83,15 +101,15 @@ class Follower:
                 raise DifferenceError(found)
             # What differs may be announced still: wait for the next message.
             self.waited += 1
-            self.session.step(min(give_up, now + NANOSECONDS // 2))
+            self._step(min(give_up, now + NANOSECONDS // 2))
 
     def _settle(self, give_up: int) -> None:
         """Run the dumps that are due, however long the pace makes us wait."""
-        self.session.step(0)
+        self._step(0)
         while self.session.engine.dirty():
             if self._clock.boot_ns() >= give_up:
                 raise DifferenceError(f"still dirty: {self.session.engine.dirty()}")
-            self.session.step(give_up)
+            self._step(give_up)
 
     def _differences(self) -> str:
         fresh = NativeEngine()
@@ -172,6 +190,9 @@ def _comparable(payload: Any) -> Any:
     if isinstance(payload, Nexthop):
         return payload._replace(flags=0)
     assert isinstance(payload, Route)
+    if payload.nh_id:
+        # What counts is the object; the message's legs are those that it had then.
+        return payload._replace(expires=0, rtm_flags=0, legs=())
     legs = [leg._replace(flags=0) for leg in payload.legs]
     if payload.family == AF_INET6:
         legs.sort()
@@ -180,13 +201,9 @@ def _comparable(payload: Any) -> Any:
 
 def _first(ours: list[Any], theirs: list[Any]) -> str:
     """The first entry that only one of two lists has."""
-    for mine in ours:
-        if mine not in theirs:
-            return f"we have {_text(mine)}"
-    for other in theirs:
-        if other not in ours:
-            return f"we lack {_text(other)}"
-    return "another order"
+    have = [_text(entry) for entry in ours if entry not in theirs]
+    lack = [_text(entry) for entry in theirs if entry not in ours]
+    return f"we have {have[:3]}, we lack {lack[:3]}" if have or lack else "another order"
 
 
 def _text(entry: Any) -> str:
