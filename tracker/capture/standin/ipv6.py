@@ -15,7 +15,7 @@ from tracker.capture.names import (
     RTPROT_KERNEL,
     RTPROT_RA,
 )
-from tracker.capture.record import Addr, Leg, Op, Route
+from tracker.capture.record import FOREVER, Addr, Leg, Op, Route
 from tracker.capture.standin.base import (
     NLM_F_CREATE,
     NLM_F_EXCL,
@@ -89,16 +89,28 @@ class Ipv6(Mechanics):
             address.prefixlen,
             destination(network),
             proto=RTPROT_KERNEL,
+            expires=0 if address.valid == FOREVER else address.valid,
             legs=(Leg(address.ifindex),),
         )
 
     def _add_prefix(self, address: Addr, packed: bytes) -> None:
         if address.flags & IFA_F_NOPREFIXROUTE:
             return
+        prefix = self._prefix(address, packed)
         try:
-            self._insert_route6(self._prefix(address, packed), NLM_F_CREATE)
+            self._insert_route6(prefix, NLM_F_CREATE)
         except Refused:
             return
+        self._note_end(prefix)
+
+    def _renew_prefix(self, address: Addr) -> None:
+        """The lifetime of the prefix route follows the address (modify_prefix_route)."""
+        prefix = self._prefix(address, address.local)
+        for index, route in enumerate(self.routes):
+            if _is_prefix(route, prefix):
+                self._ends.pop(route, None)
+                self.routes[index] = prefix
+                self._note_end(prefix)
 
     def _drop_prefix(self, address: Addr, packed: bytes) -> None:
         """check_cleanup_prefix_route(): only permanent addresses own one."""
@@ -110,7 +122,7 @@ class Ipv6(Mechanics):
             if other.flags & owns != IFA_F_PERMANENT or other.prefixlen != address.prefixlen:
                 continue
             # The kernel compares with the address's own prefix only.
-            if self._prefix(other, other.local) == prefix:
+            if _is_prefix(self._prefix(other, other.local), prefix):
                 return
         found = next((r for r in self.routes if _is_prefix(r, prefix)), None)
         if found is not None:
@@ -134,9 +146,16 @@ class Ipv6(Mechanics):
             if not route.legs:
                 route = route._replace(legs=(Leg(LOOPBACK),))
             route = route._replace(legs=tuple(map(self._checked6, route.legs)))
-        if route.prefsrc and not any(a.local == route.prefsrc for a in self.addresses):
+        if route.prefsrc and not all(self._is_source(route.prefsrc, leg) for leg in route.legs):
             raise Refused(errno.EINVAL)
         self._insert_route6(route, nl_flags)
+
+    def _is_source(self, packed: bytes, leg: Leg) -> bool:
+        """ipv6_chk_addr(): on the leg's link, or anywhere if its scope is global."""
+        return any(
+            address.local == packed and (address.ifindex == leg.oif or not address.scope)
+            for address in self.addresses
+        )
 
     def _checked6(self, leg: Leg) -> Leg:
         """fib6_nh_init() and ip6_route_check_nh()."""
@@ -169,7 +188,9 @@ class Ipv6(Mechanics):
             if not nl_flags & NLM_F_CREATE:
                 raise Refused(errno.ENOENT)
             self.routes.insert(route_place(self.routes, route, behind=True), route)
-            self._tell(Op.NEW, route, NLM_F_CREATE | NLM_F_EXCL)
+            # ip6_route_multipath_add() says REPLACE whether there was something or not.
+            how = NLM_F_REPLACE if replace and len(route.legs) > 1 else NLM_F_EXCL | append
+            self._tell(Op.NEW, route, NLM_F_CREATE | how)
             return
         if nl_flags & NLM_F_EXCL:
             raise Refused(errno.EEXIST)
@@ -243,8 +264,8 @@ class Ipv6(Mechanics):
             return not over or any(not leg.flags & RTNH_F_DEAD for leg in route.legs)
 
         for route in self.keep_routes(lives):
-            if not self.skip_notify_on_dev_down:
-                self._tell(Op.DEL, route)
+            for leg in route.legs if not self.skip_notify_on_dev_down else ():
+                self._tell(Op.DEL, route._replace(legs=(leg,)))
         for address in self._addresses6(ifindex):
             self.addresses.remove(address)
             self._tell(Op.DEL, address)

@@ -100,9 +100,8 @@ class Nexthops(Ipv4, Ipv6):
             self._tell(Op.DEL, hop)
         for route in self._users(hop.id):
             self.routes.remove(route)
-            # The kernel does not announce the routes if the object was asked for (fib6_del
-            # with skip_notify), nor ever those of IPv4.
-            if silent and route.family == AF_INET6:
+            # Those of IPv4 go silently.
+            if route.family == AF_INET6:
                 self._tell(Op.DEL, route)
         del self.nexthops[hop.id]
         for group in self._groups(hop.id):

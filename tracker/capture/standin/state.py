@@ -62,7 +62,7 @@ class StandIn:
 
     def say(self, op: Op, subject: Subject, nl_flags: int = 0) -> Record:
         """A message as the kernel would send it now; the true state stays as it is."""
-        return self._record(op, self._remaining(subject), nl_flags, 0)
+        return self._record(op, self._shown(subject), nl_flags, 0)
 
     def _record(self, op: Op, subject: Subject, nl_flags: int, flags: int) -> Record:
         self._seq = (self._seq + 1) & 0xFFFFFFFF
@@ -148,7 +148,7 @@ class StandIn:
                 and route.table != RT_TABLE_LOCAL
                 and table in (0, route.table)
             ]
-        return [self._record(Op.NEW, self._remaining(entry), 0, F_DUMP) for entry in found]
+        return [self._record(Op.NEW, self._shown(entry), 0, F_DUMP) for entry in found]
 
     # Time.
 
@@ -172,12 +172,16 @@ class StandIn:
         if route.expires:
             self._ends[route] = self.now_ns + route.expires * NANOSECONDS
 
-    def _remaining(self, subject: Subject) -> Subject:
-        """The route as a message shows it now: whole seconds until it ends."""
-        end = self._ends.get(subject) if isinstance(subject, Route) else None
-        if end is None or not isinstance(subject, Route):
+    def _shown(self, subject: Subject) -> Subject:
+        """As a message shows it now: a single nexthop without a weight, whole seconds left."""
+        if not isinstance(subject, Route):
             return subject
-        return subject._replace(expires=max(1, (end - self.now_ns) // NANOSECONDS))
+        end = self._ends.get(subject)
+        if end is not None:
+            subject = subject._replace(expires=max(1, (end - self.now_ns) // NANOSECONDS))
+        if len(subject.legs) == 1 and subject.legs[0].weight != 1:
+            return subject._replace(legs=(subject.legs[0]._replace(weight=1),))
+        return subject
 
     # Finding.
 
