@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# Helpers that assert: a failure shows the values.
+pytest.register_assert_rewrite("tests.netns.daemon", "tests.netns.following")
 
 # `default` while writing code, `ci` in the pipeline, `long` for a campaign by hand.
 settings.register_profile("default", deadline=None, max_examples=50)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-pytest.register_assert_rewrite("tests.netns.daemon", "tests.netns.following")
-
 from tests.netns.daemon import QUICK, Daemon, Reader
 from tests.netns.following import Following
 from tests.netns.namespace import Namespace
