@@ -358,28 +358,42 @@ void at_tomb_forget(struct at_engine *e, uint32_t table);
 void at_judge_link(struct at_engine *e, struct selection *s, uint32_t slot, bool patterns);
 void at_judge_address(const struct selection *s, int f, struct row *row);
 
+/* judge.c */
+void at_lane_new(struct at_engine *e, struct selection *s, uint32_t slot);
+void at_row_init(const struct selection *s, struct ranking *k, int f, const struct entry *n,
+		 uint32_t slot);
+void at_row_new(struct at_engine *e, int f, uint32_t slot);
+void at_row_clear(struct at_engine *e, int f, uint32_t slot);
+void at_refreshed(struct at_engine *e, int f, uint32_t slot);
+void at_group_new(struct at_engine *e, int f, uint32_t group);
+void at_group_gone(struct at_engine *e, int f, uint32_t group);
+void at_judge_marked(struct at_engine *e, struct selection *s, int f);
+
+/* tree.c */
+int at_by_address(const struct family *m, const struct ranking *k, uint32_t a, uint32_t b);
+bool at_row_before(const struct selection *s, const struct family *m, const struct ranking *k,
+		   uint32_t a, uint32_t b);
+int at_first_diff(const struct selection *s, const struct row *a, const struct row *b);
+void at_tree_rebuild(struct at_engine *e, const struct selection *s, struct ranking *k,
+		     const struct family *m);
+void at_tree_update(struct at_engine *e, const struct selection *s, struct ranking *k,
+		    const struct family *m);
+bool at_is_rival(const struct selection *s, const struct family *m, const struct ranking *k,
+		 uint32_t slot);
+uint32_t at_tree_rival(const struct selection *s, const struct family *m, const struct ranking *k,
+		       uint32_t node);
+uint32_t at_tree_before(const struct selection *s, const struct family *m, const struct ranking *k,
+			uint32_t node, uint32_t slot);
+
 /* rank.c */
 int at_ranking_grow(struct ranking *k, uint32_t old, uint32_t cap);
 void at_ranking_grown(struct at_engine *e, int f);
 void at_ranking_reset(struct ranking *k);
 void at_ranking_free(struct ranking *k);
 int at_lanes_grow(struct selection *s, uint32_t old, uint32_t cap);
-void at_lane_new(struct at_engine *e, struct selection *s, uint32_t slot);
-void at_row_new(struct at_engine *e, int f, uint32_t slot);
-void at_row_clear(struct at_engine *e, int f, uint32_t slot);
-void at_refreshed(struct at_engine *e, int f, uint32_t slot);
-void at_group_new(struct at_engine *e, int f, uint32_t group);
-void at_group_gone(struct at_engine *e, int f, uint32_t group);
 void at_recheck(struct selection *s);
 void at_rank_all(struct at_engine *e, struct selection *s);
 void at_settle(struct at_engine *e, const struct record *r, bool quiet);
-
-/* view.c */
-bool at_row_before(const struct selection *s, const struct family *m, const struct ranking *k,
-		   uint32_t a, uint32_t b);
-int at_first_diff(const struct selection *s, const struct row *a, const struct row *b);
-bool at_is_rival(const struct selection *s, const struct family *m, const struct ranking *k,
-		 uint32_t slot);
 
 /* snapshot.c: orders of pointers for qsort; one record each, DUMP and NEW: its size */
 int at_by_key(const void *one, const void *other);
@@ -424,6 +438,11 @@ static inline void at_gateway_clean(unsigned family, uint8_t gw[16])
 static inline unsigned at_host_length(int f)
 {
 	return f ? 128 : 32;
+}
+
+static inline bool at_is_candidate(const struct row *r)
+{
+	return !r->own_reject && r->tier != AT_TIER_NONE;
 }
 
 static inline bool at_is_zero(const uint8_t *address)

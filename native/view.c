@@ -6,111 +6,13 @@
 
 #include "state.h"
 
-/* By address, prefix length, peer, ifindex. */
-static int by_address(const struct family *m, const struct ranking *k, uint32_t a, uint32_t b)
-{
-	const struct row *x = &k->rows[a], *y = &k->rows[b];
-	const struct at_addr *v = &m->entries[a].value, *u = &m->entries[b].value;
-	int order;
-
-	if (x->a[0] != y->a[0])
-		return x->a[0] < y->a[0] ? -1 : 1;
-	if (x->a[1] != y->a[1])
-		return x->a[1] < y->a[1] ? -1 : 1;
-	if (v->prefixlen != u->prefixlen)
-		return v->prefixlen < u->prefixlen ? -1 : 1;
-	order = memcmp(v->peer, u->peer, 16);
-	if (order)
-		return order;
-	return v->ifindex < u->ifindex ? -1 : v->ifindex > u->ifindex;
-}
-
-bool at_row_before(const struct selection *s, const struct family *m, const struct ranking *k,
-		   uint32_t a, uint32_t b)
-{
-	const struct row *x = &k->rows[a], *y = &k->rows[b];
-	uint32_t i;
-
-	for (i = 0; i < s->words; i++) {
-		if (x->w[i] != y->w[i])
-			return x->w[i] < y->w[i];
-	}
-	return by_address(m, k, a, b) < 0;
-}
-
-/* Position of the first criterion on which two rows differ; -2 the tier; else their number. */
-int at_first_diff(const struct selection *s, const struct row *a, const struct row *b)
-{
-	unsigned position;
-	uint64_t differ;
-	uint32_t i;
-
-	for (i = 0; i < s->words; i++) {
-		differ = a->w[i] ^ b->w[i];
-		if (!differ)
-			continue;
-		position = s->position[i][63 - __builtin_clzll(differ)];
-		return position == AT_POSITION_TIER ? -2 : (int)position;
-	}
-	return s->policy.n_criteria;
-}
-
-/* Whether an entry qualifies beside best from another network. */
-bool at_is_rival(const struct selection *s, const struct family *m, const struct ranking *k,
-		 uint32_t slot)
-{
-	const struct row *best = &k->rows[k->best], *r = &k->rows[slot];
-	int differ;
-
-	if (r->own_reject || r->tier != best->tier)
-		return false;
-	differ = at_first_diff(s, best, r);
-	if (differ <= s->after && differ != s->incumbent)
-		return false;
-	return !at_within(best->a, r->a, m->entries[k->best].value.prefixlen) &&
-	       !at_within(best->a, r->a, m->entries[slot].value.prefixlen);
-}
-
-/* Searches the part of the tree whose winners are equal to best where rivals are. */
-static uint32_t find_rival(const struct selection *s, const struct family *m,
-			   const struct ranking *k, uint32_t node)
-{
-	uint32_t won = k->winner[node], i, found;
-
-	if (won == AT_NONE)
-		return AT_NONE;
-	for (i = 0; i < s->words; i++) {
-		if ((k->rows[won].w[i] ^ k->rows[k->best].w[i]) & s->kin[i])
-			return AT_NONE;
-	}
-	if (at_is_rival(s, m, k, won))
-		return won;
-	if (node >= m->cap)
-		return AT_NONE;
-	found = find_rival(s, m, k, 2 * node);
-	return found != AT_NONE ? found : find_rival(s, m, k, 2 * node + 1);
-}
-
 static bool has_rival(const struct selection *s, const struct family *m, struct ranking *k)
 {
 	if (k->rival_state == AT_RIVAL_UNKNOWN) {
-		k->rival = find_rival(s, m, k, 1);
+		k->rival = at_tree_rival(s, m, k, 1);
 		k->rival_state = k->rival == AT_NONE ? AT_RIVAL_NO : AT_RIVAL_YES;
 	}
 	return k->rival_state == AT_RIVAL_YES;
-}
-
-/* Candidates before an entry. */
-static uint32_t count_before(const struct selection *s, const struct family *m,
-			     const struct ranking *k, uint32_t node, uint32_t slot)
-{
-	uint32_t won = k->winner[node];
-
-	if (won == AT_NONE || won == slot || !at_row_before(s, m, k, won, slot))
-		return 0;
-	if (node >= m->cap)
-		return 1;
-	return count_before(s, m, k, 2 * node, slot) + count_before(s, m, k, 2 * node + 1, slot);
 }
 
 static uint8_t reject_of(const struct ranking *k, const struct row *r)
@@ -186,7 +88,7 @@ static void fill_view(const struct at_engine *e, struct selection *s, int f)
 	if (v->has_incumbent) {
 		fill_row(e, s, f, k->incumbent, &v->incumbent);
 		if (!v->incumbent.reject)
-			v->incumbent.rank = 1 + count_before(s, m, k, 1, k->incumbent);
+			v->incumbent.rank = 1 + at_tree_before(s, m, k, 1, k->incumbent);
 	}
 	if (v->has_best && v->has_incumbent &&
 	    memcmp(k->rows[k->best].a, k->rows[k->incumbent].a, sizeof(k->rows[0].a)))
@@ -290,7 +192,7 @@ static int by_rank(const void *one, const void *other, void *context)
 	if (x != y)
 		return x ? 1 : -1;
 	if (x)
-		return by_address(o->m, o->k, a, b);
+		return at_by_address(o->m, o->k, a, b);
 	return at_row_before(o->s, o->m, o->k, a, b) ? -1 : 1;
 }
 
