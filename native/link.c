@@ -207,7 +207,7 @@ int at_link_put(struct at_engine *e, const struct at_link *value, bool event)
 		at_rule_master(e, value->ifindex);
 	if (!(value->flags & IFF_UP) && (!was || old.flags & IFF_UP))
 		at_rule_down(e, value->ifindex);
-	if (was_live && !live)
+	if ((was && old.flags & ~value->flags & IFF_UP) || (was_live && !live))
 		at_rule_carrier(e, value->ifindex);
 	if (!was_live && live)
 		at_rule_live(e, value->ifindex);
@@ -227,7 +227,7 @@ int at_link_apply(struct at_engine *e, const struct record *r)
 	struct tomb tomb;
 	struct at_addr a;
 	uint32_t slot;
-	bool live;
+	bool up;
 	int f;
 
 	if (r->h->op == AT_OP_NEW)
@@ -239,10 +239,10 @@ int at_link_apply(struct at_engine *e, const struct record *r)
 		e->counters.ignored++;
 		return 0;
 	}
-	live = (e->links[slot].value.flags & AT_LIVE) == AT_LIVE;
+	up = e->links[slot].value.flags & IFF_UP;
 	store(e, slot, NULL);
 	at_rule_down(e, v->ifindex);
-	if (live)
+	if (up)
 		at_rule_carrier(e, v->ifindex);
 	for (f = 0; f < 2; f++) {
 		while (e->links[slot].head[f] != AT_NONE) {

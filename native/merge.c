@@ -188,7 +188,7 @@ static int entry_route(struct at_engine *e, uint32_t scope, const struct record 
 	k->seen = d->gen;
 	k->shown = at + 1;
 	old = at < k->n ? k->alias[at] : NULL;
-	if (!old || !at_alias_equal(old, a) || old->pref != a->pref)
+	if (!old || !at_alias_announced(e, old, a))
 		drift_shown(e, scope, r, &k->drifted);
 	if (old) {
 		at_alias_replace(e, k, at, a);

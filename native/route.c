@@ -92,12 +92,28 @@ static bool has_leg(const struct alias *a, const struct at_leg *leg)
 	return false;
 }
 
-/* All but `end` and `pref`. */
-bool at_alias_equal(const struct alias *a, const struct alias *b)
+static bool same_legs(const struct alias *a, const struct alias *b)
+{
+	return a->n_legs == b->n_legs && !memcmp(a->legs, b->legs, a->n_legs * sizeof(a->legs[0]));
+}
+
+static bool same_value(const struct alias *a, const struct alias *b)
 {
 	return a->type == b->type && a->scope == b->scope && a->proto == b->proto &&
-	       a->nh_id == b->nh_id && !memcmp(a->prefsrc, b->prefsrc, 16) &&
-	       a->n_legs == b->n_legs && !memcmp(a->legs, b->legs, a->n_legs * sizeof(a->legs[0]));
+	       a->nh_id == b->nh_id && !memcmp(a->prefsrc, b->prefsrc, 16);
+}
+
+/* All but `end` and `pref`. */
+static bool equal(const struct alias *a, const struct alias *b)
+{
+	return same_value(a, b) && same_legs(a, b);
+}
+
+/* What messages would have told: not `end`, nor legs that a known nexthop object stands for. */
+bool at_alias_announced(const struct at_engine *e, const struct alias *a, const struct alias *b)
+{
+	return same_value(a, b) && a->pref == b->pref &&
+	       (same_legs(a, b) || (a->nh_id && at_nexthop_find(e, a->nh_id)));
 }
 
 static int room(struct rkey *k)
@@ -160,6 +176,19 @@ static bool is_kept(const struct at_engine *e, const struct at_route *v)
 	return !v->dst_len && !(v->rtm_flags & RTM_F_CLONED) && at_table(e, v->table);
 }
 
+/* What siblings share in a message, where each has its own. */
+static bool same_attributes(const struct alias *a, const struct alias *b)
+{
+	return a->type == b->type && a->scope == b->scope && a->proto == b->proto &&
+	       a->pref == b->pref && !memcmp(a->prefsrc, b->prefsrc, 16);
+}
+
+/* R9: the message told less of siblings than it changed. */
+static void doubt(struct at_engine *e, const struct rkey *k)
+{
+	at_dirty(e, AT_SCOPE_ROUTE6, 0, k->table, 9);
+}
+
 /* R9: what a NEW with NLM_F_REPLACE replaced was removed. */
 static void replaced(struct at_engine *e, const struct rkey *k, uint32_t scope, uint32_t n)
 {
@@ -181,7 +210,7 @@ static int new4(struct at_engine *e, struct rkey *k, unsigned flags, struct alia
 		return 0;
 	}
 	for (i = 0; i < k->n; i++) {
-		if (at_alias_equal(k->alias[i], a)) {
+		if (equal(k->alias[i], a)) {
 			at_alias_replace(e, k, i, a);
 			return 0;
 		}
@@ -223,6 +252,8 @@ static int new6_siblings(struct at_engine *e, struct rkey *k, struct alias *a)
 		}
 		if (at == AT_NONE)
 			at = i;
+		if (!same_attributes(old, a) && (old->n_legs > 1 || a->n_legs > 1))
+			doubt(e, k);
 		at_alias_remove(e, k, i);
 	}
 	return at_alias_insert(e, k, at == AT_NONE ? k->n : at, a);
@@ -238,6 +269,8 @@ static int new6_single(struct at_engine *e, struct rkey *k, struct alias *a)
 		old = k->alias[i];
 		if (old->nh_id || (a->n_legs ? !has_leg(old, a->legs) : old->n_legs))
 			continue;
+		if (!same_attributes(old, a) && old->n_legs > 1)
+			doubt(e, k);
 		old->type = a->type;
 		old->scope = a->scope;
 		old->proto = a->proto;
@@ -323,6 +356,8 @@ static bool del6_leg(struct at_engine *e, struct rkey *k, const struct at_route 
 		a = k->alias[i];
 		if (!fits6(a, v) || !has_leg(a, leg))
 			continue;
+		if (!a->nh_id && a->n_legs > 1)
+			doubt(e, k);
 		for (j = 0; !same_hop(&a->legs[j], leg); j++)
 			;
 		a->n_legs--;
@@ -357,6 +392,8 @@ static bool del6(struct at_engine *e, struct rkey *k, const struct record *r)
 	}
 	for (i = 0; i < k->n; i++) {
 		if (fits6(k->alias[i], v)) {
+			if (!k->alias[i]->nh_id && k->alias[i]->n_legs > 1)
+				doubt(e, k);
 			at_alias_remove(e, k, i);
 			return true;
 		}

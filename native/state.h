@@ -307,7 +307,7 @@ void at_mark_local(struct at_engine *e, int f, const uint8_t *local);
 /* route.c */
 struct rkey *at_rkey_get(struct at_engine *e, const struct at_route *v, bool make);
 struct alias *at_alias_new(const struct at_engine *e, const struct record *r);
-bool at_alias_equal(const struct alias *a, const struct alias *b);
+bool at_alias_announced(const struct at_engine *e, const struct alias *a, const struct alias *b);
 int at_alias_insert(struct at_engine *e, struct rkey *k, uint32_t at, struct alias *a);
 void at_alias_replace(struct at_engine *e, struct rkey *k, uint32_t at, struct alias *a);
 void at_alias_remove(struct at_engine *e, struct rkey *k, uint32_t at);

@@ -30,6 +30,7 @@ NAMES = [
 ]
 TABLES = (254, 254, 254, 100)
 METRICS = (0, 100, 100, 200)
+METRIC_WITHOUT_GATEWAY = 50
 _SYSCTL = Path("/proc/sys/net")
 
 
@@ -199,12 +200,18 @@ class World:
         family = self._family()
         prefsrc = self._address(family)[0] if self.random.random() < 0.3 else ""
         type_ = 7 if self.random.random() < 0.05 else 1
+        legs = [] if type_ == 7 else self._legs(family)
+        metric = self.random.choice(METRICS)
+        if family == AF_INET6 and not all(leg.gateway for leg in legs or [Leg(0)]):
+            # A dump skips what stands between the siblings of a multipath route, so a fresh
+            # dump is no judge where routes with and without gateway share a metric.
+            metric = METRIC_WITHOUT_GATEWAY
         return self.rtnl.route(
             kind,
             flags,
             family,
-            [] if type_ == 7 else self._legs(family),
-            metric=self.random.choice(METRICS),
+            legs,
+            metric=metric,
             table=self.random.choice(TABLES),
             prefsrc=prefsrc,
             type_=type_,
@@ -228,7 +235,7 @@ class World:
             0,
             family,
             legs,
-            metric=self.random.choice(METRICS),
+            metric=self.random.choice((*METRICS, METRIC_WITHOUT_GATEWAY)),
             table=self.random.choice(TABLES),
             type_=self.random.choice((0, 1)),
         )

@@ -145,17 +145,16 @@ class Applier:
         state.dumps.touch(scope, key, state.now, deleted=header.op is Op.DEL)
         aliases = state.routes.get(key, ())
         if header.op is Op.DEL:
-            left = routes.delete(route.family, aliases, alias)
-            self.ignored += left == aliases
-            state.set_aliases(key, left)
+            changed = routes.delete(route.family, aliases, alias)
+            self.ignored += changed == aliases
+            doubt = routes.leaves_doubt(route.family, aliases, changed, None)
         else:
             changed, replaced = routes.insert(route.family, aliases, alias, header.nl_flags)
-            state.set_aliases(key, changed)
-            if replaced:
-                state.inferred[9] += replaced
-                state.dumps.mark(scope, table=key.table, rule=9)
+            state.inferred[9] += replaced
+            doubt = bool(replaced) or routes.leaves_doubt(route.family, aliases, changed, alias)
             self._check_nexthop(alias)
-        if header.flags & F_TRUNCATED:
+        state.set_aliases(key, changed)
+        if doubt or header.flags & F_TRUNCATED:
             state.dumps.mark(scope, table=key.table, rule=9)
 
     def _check_nexthop(self, alias: Alias) -> None:
@@ -172,7 +171,7 @@ class Applier:
             return
         aliases = state.routes.get(key, ())
         old = aliases[position] if position < len(aliases) else None
-        if old is None or old._replace(end=0) != alias._replace(end=0):
+        if old is None or state.as_announced(old) != state.as_announced(alias):
             state.dumps.differs(dump, key, encode(record))
         state.set_aliases(key, (*aliases[:position], alias, *aliases[position + 1 :]))
         self._check_nexthop(alias)

@@ -102,6 +102,27 @@ def delete(family: int, aliases: Aliases, named: Alias) -> Aliases:
     return aliases
 
 
+def leaves_doubt(family: int, before: Aliases, after: Aliases, new: Alias | None) -> bool:
+    """Whether the message (a NEW of `new`, or a DEL) told less of IPv6 siblings than it changed.
+
+    A message shows one set of attributes for all siblings, that of the first, though each has its
+    own; which one is the first can change with every leg that goes (rt6_fill_node).
+    """
+    if family == AF_INET:
+        return False
+    gone = [alias for alias in before if alias not in after and not alias.nh_id]
+    if new is None:
+        return any(len(alias.legs) > 1 for alias in gone)
+    return any(
+        _attributes(alias) != _attributes(new) and max(len(alias.legs), len(new.legs)) > 1
+        for alias in gone
+    )
+
+
+def _attributes(alias: Alias) -> Alias:
+    return alias._replace(end=0, legs=())
+
+
 def _delete_first(aliases: Aliases, matches: list[bool]) -> Aliases:
     if True not in matches:
         return aliases

@@ -28,7 +28,8 @@ def link_changed(state: State, old: Link | None, new: Link) -> None:
             state.dumps.mark(scope, index, rule=5)
     if not new.flags & IFF_UP and (old is None or old.flags & IFF_UP):
         _link_down(state, index)
-    if is_live(old) and not is_live(new):
+    went_down = old is not None and old.flags & IFF_UP and not new.flags & IFF_UP
+    if went_down or (is_live(old) and not is_live(new)):
         _lose_nexthops_of(state, index)
     if is_live(new) and not is_live(old):
         _revive_link(state, index)
@@ -37,7 +38,7 @@ def link_changed(state: State, old: Link | None, new: Link) -> None:
 def link_deleted(state: State, old: Link) -> None:
     """R1, R3, and R4 for the addresses that go with the link."""
     _link_down(state, old.ifindex)
-    if is_live(old):
+    if old.flags & IFF_UP:
         _lose_nexthops_of(state, old.ifindex)
     for family, scope in ADDR_SCOPE.items():
         for key in state.addresses_of(old.ifindex, family):

@@ -117,6 +117,12 @@ class State:
         link = self.links.get(ifindex)
         return link is not None and link.kind == "vrf"
 
+    def as_announced(self, alias: Alias) -> Alias:
+        """What messages would have told of an alias: not its end, nor the legs that a known
+        nexthop object stands for."""
+        legs = () if alias.nh_id in self.nexthops else alias.legs
+        return alias._replace(end=0, legs=legs)
+
     def legs(self, alias: Alias) -> tuple[Leg, ...]:
         """Legs of an alias: those of its nexthop object where it is known, else its own."""
         nexthop = self.nexthops.get(alias.nh_id) if alias.nh_id else None
