@@ -9,10 +9,12 @@ from tracker.cli.follow import configuration, open_host, session
 from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import console, print_json, wants_table
 from tracker.clock import SystemClock
+from tracker.model import State
 from tracker.node import node_document, rfc3339
 
 if TYPE_CHECKING:
     from tracker.cli.options import Arguments
+    from tracker.config import Networks
     from tracker.model import Decision
 
 OPTIONS = (
@@ -36,25 +38,39 @@ def run(arguments: Arguments) -> int:
     clock = SystemClock()
     limits = Limits(arguments, clock)
     watching = session(open_host(arguments, config), config, clock)
-    as_table = wants_table(arguments)
-    last: dict[str, Any] = {}
+    teller = _Teller(config.networks, as_table=wants_table(arguments))
     with limits.signals(watching.source):
         watching.start()
-        while not limits.reached:
-            if not watching.step(limits.deadline):
-                continue
-            decision = watching.decision()
-            document = node_document(decision, config.networks)
-            # Why a family has no address is not in the document, and may change often.
-            if document == last:
-                continue
-            last = document
-            if as_table:
-                _print_lines(decision)
-            else:
-                print_json(document)
-            limits.count()
-    return 0
+        first = watching.decision()
+        changed = any(c.state is not State.SETTLING for c in first.choices.values())
+        while True:
+            if changed and teller.tell(watching.decision()):
+                limits.count()
+            if limits.reached:
+                return 0
+            changed = watching.step(limits.deadline)
+
+
+class _Teller:
+    """Prints decisions that differ."""
+
+    def __init__(self, networks: Networks, *, as_table: bool) -> None:
+        self._networks = networks
+        self._as_table = as_table
+        self._last: dict[str, Any] = {}
+
+    def tell(self, decision: Decision) -> bool:
+        """True if it was printed."""
+        document = node_document(decision, self._networks)
+        # Why a family has no address is not in the document, and may change often.
+        if document == self._last:
+            return False
+        self._last = document
+        if self._as_table:
+            _print_lines(decision)
+        else:
+            print_json(document)
+        return True
 
 
 def _print_lines(decision: Decision) -> None:
