@@ -145,7 +145,7 @@ class Session:
         self._time_ns = self._time_ns or self._clock.wall_ns()
         self.source.refresh()
         self.source.drain()
-        self.resync.run()
+        self.resync.run("start")
         self._plan_audit()
         self._decide()
 

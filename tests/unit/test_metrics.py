@@ -65,6 +65,7 @@ def stats() -> Stats:
             "dropped.delroute": 98,
             "dropped.newlink": 1,
             "overruns": 2,
+            "lost": 250,
             "malformed": 1,
             "dumps.link": 4,
             "dump_failures.link": 1,
@@ -117,7 +118,7 @@ def test_counters_come_from_the_engine_and_the_source() -> None:
         ("addrtracker_changes_seen_total", (("type", "newaddr"),)): 9,
         ("addrtracker_changes_seen_total", (("type", "delroute"),)): 100,
         ("addrtracker_changes_dropped_total", ()): 99,
-        ("addrtracker_changes_lost_total", (("cause", "overrun"),)): 2,
+        ("addrtracker_changes_lost_total", (("cause", "overrun"),)): 250,
         ("addrtracker_changes_lost_total", (("cause", "malformed"),)): 1,
         ("addrtracker_resyncs_total", (("cause", "R1"), ("scope", "route4"))): 3,
         ("addrtracker_resyncs_total", (("cause", "loss"), ("scope", "link"))): 1,
@@ -179,6 +180,11 @@ def test_a_session_that_does_not_answer_costs_its_metrics_alone() -> None:
     found = samples(scrape(None))
     assert ("addrtracker_publisher_failing", (("publisher", "files"),)) in found
     assert not any(name == "addrtracker_stale" for name, _ in found)
+
+
+def test_a_source_that_cannot_count_losses_counts_overruns() -> None:
+    found = samples(scrape(stats()._replace(source={"overruns": 3})))
+    assert found["addrtracker_changes_lost_total", (("cause", "overrun"),)] == 3
 
 
 def test_the_last_bucket_has_no_bound() -> None:

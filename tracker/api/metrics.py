@@ -143,15 +143,16 @@ def _capture_metrics(stats: Stats) -> Iterator[Metric]:
     )
     lost = CounterMetricFamily(
         "addrtracker_changes_lost",
-        "Times that changes were lost: the socket overran, or a message could not be read.",
+        "Changes that were lost: the socket overran, or a message could not be read.",
         labels=["cause"],
     )
-    lost.add_metric(["overrun"], counters.get("overruns", 0))
+    # A source that cannot tell how many messages an overrun cost counts the overruns.
+    lost.add_metric(["overrun"], counters.get("lost", counters.get("overruns", 0)))
     lost.add_metric(["malformed"], counters.get("malformed", 0))
     yield lost
     resyncs = CounterMetricFamily(
         "addrtracker_resyncs",
-        "Dumps of one scope because of a loss, or to confirm a removal that was inferred.",
+        "Dumps of one scope: at the start, because of a loss, or to confirm what was inferred.",
         labels=["scope", "cause"],
     )
     for (scope, cause), count in stats.resyncs.items():

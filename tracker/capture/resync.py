@@ -55,11 +55,11 @@ class Resync:
         self._clock = clock
         self._pace = {scope: _Pace() for scope in Scope}
         self.done: Counter[tuple[str, str]] = Counter()
-        """Resyncs by scope and cause ("loss" or the rule, "R1")."""
+        """Resyncs by scope and cause ("start", "loss" or the rule, "R1")."""
         self.failed: Counter[str] = Counter()
 
-    def run(self) -> bool:
-        """Dump each dirty scope that is due; True if any was."""
+    def run(self, lost: str = "loss") -> bool:
+        """Dump each dirty scope that is due; True if any was. `lost`: what a loss is called."""
         ran = False
         for dirty in self._source.engine.dirty():
             now = self._clock.boot_ns()
@@ -68,7 +68,7 @@ class Resync:
                 continue
             ran = True
             name = dirty.scope.name.lower()
-            self.done[name, "loss" if dirty.lost else f"R{dirty.rule}"] += 1
+            self.done[name, lost if dirty.lost else f"R{dirty.rule}"] += 1
             if not self._source.dump(dirty.scope, dirty.ifindex, dirty.table):
                 self.failed[name] += 1
             pace.ran(dirty, now, self._clock.boot_ns())
