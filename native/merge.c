@@ -155,10 +155,10 @@ static int entry_nexthop(struct at_engine *e, const struct record *r)
 /* The n-th entry of a key takes the place of its n-th alias. */
 static int entry_route(struct at_engine *e, uint32_t scope, const struct record *r)
 {
-	const struct dump *d = &e->dumps[scope];
+	struct dump *d = &e->dumps[scope];
 	const struct at_route *v = r->payload;
 	struct rkey *k = at_rkey_get(e, v, false), named = { 0 };
-	struct alias *a, *old;
+	struct alias *a = at_alias_new(e, r), *old;
 	struct tomb key;
 	uint32_t at;
 
@@ -173,11 +173,13 @@ static int entry_route(struct at_engine *e, uint32_t scope, const struct record 
 		k->drifted = false;
 	}
 	at = k ? k->shown++ : 0;
-	if (is_protected(e, scope, k, k ? k->changed_ns : 0, &key)) {
+	old = k && at < k->n ? k->alias[at] : NULL;
+	if (a && is_protected(e, scope, k, k ? k->changed_ns : 0, &key)) {
 		e->counters.ignored++;
+		d->doubtful |= !old || !at_alias_announced(e, old, a);
+		free(a);
 		return 0;
 	}
-	a = at_alias_new(e, r);
 	if (!k)
 		k = at_rkey_get(e, v, true);
 	if (!a || !k) {
@@ -187,7 +189,6 @@ static int entry_route(struct at_engine *e, uint32_t scope, const struct record 
 	}
 	k->seen = d->gen;
 	k->shown = at + 1;
-	old = at < k->n ? k->alias[at] : NULL;
 	if (!old || !at_alias_announced(e, old, a))
 		drift_shown(e, scope, r, &k->drifted);
 	if (old) {
@@ -298,7 +299,7 @@ static void sweep_nexthops(struct at_engine *e, const struct dump *d)
 	}
 }
 
-static void sweep_routes(struct at_engine *e, const struct dump *d, int f)
+static void sweep_routes(struct at_engine *e, struct dump *d, int f)
 {
 	uint32_t scope = f ? AT_SCOPE_ROUTE6 : AT_SCOPE_ROUTE4, i, keep;
 	struct at_header *h;
@@ -306,12 +307,13 @@ static void sweep_routes(struct at_engine *e, const struct dump *d, int f)
 
 	for (i = 0; i < e->n_rkeys; i++) {
 		k = e->rkeys[i];
-		if (AT_INDEX(k->family) != f || (d->table && k->table != d->table) ||
-		    k->changed_ns >= d->begin_ns)
-			continue;
 		keep = k->seen == d->gen ? k->shown : 0;
-		if (keep >= k->n)
+		if (AT_INDEX(k->family) != f || (d->table && k->table != d->table) || keep >= k->n)
 			continue;
+		if (k->changed_ns >= d->begin_ns) {
+			d->doubtful = true;
+			continue;
+		}
 		if (d->audit && !(k->seen == d->gen && k->drifted)) {
 			h = drift(e, scope);
 			at_write_route(h, k, k->alias[keep], e->now);
@@ -325,7 +327,7 @@ static void sweep_routes(struct at_engine *e, const struct dump *d, int f)
 
 static void sweep(struct at_engine *e, uint32_t scope)
 {
-	const struct dump *d = &e->dumps[scope];
+	struct dump *d = &e->dumps[scope];
 
 	switch (scope) {
 	case AT_SCOPE_LINK:
@@ -413,6 +415,8 @@ static void end(struct at_engine *e, uint32_t scope)
 	sweep(e, scope);
 	d->open = false;
 	at_dirt_done(e, scope);
+	if (d->doubtful)
+		at_dirty(e, scope, 0, d->table, 9);
 }
 
 int at_dump_apply(struct at_engine *e, const struct record *r)

@@ -227,6 +227,7 @@ struct dirt {
 
 struct dump {
 	bool open, voided, audit;
+	bool doubtful; /* an event won over what it showed of a list of aliases */
 	uint32_t ifindex, table, gen, shown;
 	uint64_t begin_ns;
 };

@@ -166,12 +166,14 @@ class Applier:
         state = self.state
         position = dump.shown[key]
         dump.shown[key] += 1
-        if state.dumps.event_wins(dump, key):
-            self.ignored += 1
-            return
         aliases = state.routes.get(key, ())
         old = aliases[position] if position < len(aliases) else None
-        if old is None or state.as_announced(old) != state.as_announced(alias):
+        differs = old is None or state.as_announced(old) != state.as_announced(alias)
+        if state.dumps.event_wins(dump, key):
+            self.ignored += 1
+            dump.doubtful |= differs
+            return
+        if differs:
             state.dumps.differs(dump, key, encode(record))
         state.set_aliases(key, (*aliases[:position], alias, *aliases[position + 1 :]))
         self._check_nexthop(alias)
@@ -216,10 +218,16 @@ class Applier:
         for key, aliases in sorted(state.routes.items()):
             shown = dump.shown[key]
             covered = ROUTE_SCOPE[key.family] is dump.scope and dump.place.table in (0, key.table)
-            if covered and shown < len(aliases) and state.dumps.untouched(dump, key):
+            if not covered or shown >= len(aliases):
+                continue
+            if state.dumps.untouched(dump, key):
                 gone = route_of(key, aliases[shown], state.now)
                 state.dumps.differs(dump, key, as_record(gone, state, Op.DEL))
                 state.set_aliases(key, aliases[:shown])
+            else:
+                dump.doubtful = True
+        if dump.doubtful:
+            state.dumps.mark(dump.scope, table=dump.place.table, rule=9)
 
 
 def _is_entry(header: Header) -> bool:

@@ -31,6 +31,12 @@ class Place(NamedTuple):
         """Whether a dump of this shows all of the other."""
         return self.ifindex in (0, other.ifindex) and self.table in (0, other.table)
 
+    def overlaps(self, other: Place) -> bool:
+        """Whether something may lie in both."""
+        return (0 in (self.ifindex, other.ifindex) or self.ifindex == other.ifindex) and (
+            0 in (self.table, other.table) or self.table == other.table
+        )
+
 
 class Reason(NamedTuple):
     """Why a scope is dirty."""
@@ -55,6 +61,8 @@ class OpenDump:
         self.begun = begun
         self.audit = audit
         self.voided = False
+        self.doubtful = False
+        """An event won over what it showed of a list of aliases."""
         self.taken: dict[Place, Reason] = {}
         """Dirt that the begin took off."""
         self.shown: Counter[Hashable] = Counter()
@@ -113,9 +121,10 @@ class Dumps:
         rule: int = 0,
         void: bool = True,
     ) -> None:
-        """Make a scope dirty; an open dump of it cannot be believed any more."""
-        self._add(scope, Place(ifindex, table), Reason(lost, rule))
-        if void and scope in self.open:
+        """Make a scope dirty; an open dump of the same cannot be believed any more."""
+        place = Place(ifindex, table)
+        self._add(scope, place, Reason(lost, rule))
+        if void and scope in self.open and self.open[scope].place.overlaps(place):
             self.open[scope].voided = True
 
     def _add(self, scope: Scope, place: Place, reason: Reason) -> None:
