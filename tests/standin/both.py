@@ -169,12 +169,25 @@ class Both:
     def compare(self, what: str, expected: list[Record]) -> None:
         """The messages of the operation, then the states."""
         self.real.settle_links()
+        wanted, found = self._wait(expected, SECONDS)
+        check_equal(in_order(wanted), in_order(found), f"messages of: {what}")
+        self._compare_states(what)
+
+    def compare_sorted(self, what: str, expected: list[Record], seconds: float) -> None:
+        """The same where several timers run out at about the same time."""
+        wanted, found = self._wait(expected, seconds)
+        check_equal(sorted(wanted), sorted(found), f"messages of: {what}")
+        self._compare_states(what)
+
+    def _wait(self, expected: list[Record], seconds: float) -> tuple[list[str], list[str]]:
         wanted = self._comparable("paper", expected)
         found = self._comparable("real", self.real.messages())
-        deadline = deadline_after(SECONDS)
+        deadline = deadline_after(seconds)
         while len(found) < len(wanted) and self.real.wait(left(deadline)):
             found += self._comparable("real", self.real.messages())
-        check_equal(in_order(wanted), in_order(found), f"messages of: {what}")
+        return wanted, found
+
+    def _compare_states(self, what: str) -> None:
         for scope in Scope:
             expected_state = state_of(scope, self.paper.dump(scope))
             real_state = state_of(scope, self.real.dump(scope))

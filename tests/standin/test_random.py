@@ -20,6 +20,7 @@ LINKS = ("v0", "v1", "v2")
 
 # IPv6 routes over a gateway, over a link alone and over objects have metrics of their own: a
 # dump hides a route that stands between siblings, and a delete takes any route over an object.
+# Those over gateways have no source, as siblings share one on paper.
 GATEWAY, DEVICE, OBJECT = (100, 200), 400, (301, 302)
 
 
@@ -135,8 +136,13 @@ class Walk:
             plain = route(family, *legs.values(), metric=metric, table=table)
             if len(legs) == 1:
                 plain = plain._replace(legs=(plain.legs[0]._replace(weight=1),))
-        plain = plain._replace(prefsrc=self._source(family))
-        actions = ["add", "add", "append", "prepend", "replace"]
+        if family == AF_INET or plain.metric not in GATEWAY:
+            plain = plain._replace(prefsrc=self._source(family))
+        actions = ["add", "add", "replace", "append", "prepend"]
+        if family == AF_INET6 and len(plain.legs) > 1:
+            # Of several legs of which one is there already the kernel adds some, takes them back
+            # and says so.
+            actions = actions[:3]
         return self.both.route(self.random.choice(actions), plain)
 
     def delete_route(self) -> bool:

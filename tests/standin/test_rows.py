@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.standin.both import Both
 from tests.standin.payloads import address, any_route, group, leg, nexthop, packed, route
+from tests.standin.router import Router
 from tracker.capture.names import IFA_F_NOPREFIXROUTE, IFF_UP, SCOPES
 from tracker.capture.record import Addr
 from tracker.model import AF_INET, AF_INET6
@@ -302,3 +303,33 @@ def test_a_macvlan_follows_its_link(both: Both) -> None:
     both.carrier("v0", on=False)
     both.carrier("v0", on=True)
     both.delete("v0")
+
+
+def test_lifetimes_end_by_themselves(both: Both) -> None:
+    v0 = both.index("v0")
+    both.up("v0")
+    both.add_address(address(v0, "192.0.2.10/24"))
+    both.add_address(address(v0, "198.51.100.1/24", preferred=1, valid=2))
+    both.add_address(address(v0, "2001:db8::1/64", IFA_F_NOPREFIXROUTE, preferred=1, valid=2))
+    source = packed("198.51.100.1")
+    both.route("add", route(AF_INET, leg(v0, "192.0.2.1"), prefsrc=source))
+    for seconds in (1, 2):
+        expected = both.paper.advance(seconds * 1_000_000_000)
+        assert len(expected) == (2 if seconds == 1 else 4)
+        # The kernel's timers have a second of slack, and a family each.
+        both.compare_sorted(f"{seconds} s went by", expected, seconds=4)
+
+
+def test_a_route_from_a_router_is_renewed_silently(both: Both) -> None:
+    v0 = both.index("v0")
+    both.up("v0")
+    both.add_address(address(v0, "fe80::10/64", scope=SCOPES["link"]))
+    both.real.here.sysctl("ipv6/conf/v0/accept_ra", 2)
+    router = Router(both.real.far, "p0", "fe80::1")
+    learned = route(AF_INET6, leg(v0, "fe80::1"))
+    high = 1
+    for lifetime, preference in ((1800, 0), (900, 0), (900, high), (900, 0), (0, 0), (600, high)):
+        router.advertise(lifetime, preference)
+        heard = learned._replace(expires=lifetime, pref=preference)
+        both.compare(f"advertised {lifetime} {preference}", both.paper.learn_route(heard))
+    router.close()

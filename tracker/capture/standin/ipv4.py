@@ -9,6 +9,7 @@ from tracker.capture.names import (
     IFA_F_NOPREFIXROUTE,
     IFA_F_SECONDARY,
     IFF_LOOPBACK,
+    RTN_LOCAL,
     RTN_UNICAST,
     RTNH_F_DEAD,
     RTNH_F_LINKDOWN,
@@ -171,6 +172,10 @@ class Ipv4(Mechanics):
     # Routes.
 
     def _add_route4(self, route: Route, nl_flags: int) -> None:
+        if route.type not in (RTN_UNICAST, RTN_LOCAL):
+            # fib_create_info() asks nothing of a route that leads nowhere.
+            self._insert_route4(route, nl_flags)
+            return
         domains = {route.table, TABLE_MAIN}
         if route.prefsrc and not any(self._is_local4(route.prefsrc, t) for t in domains):
             raise Refused(errno.EINVAL)

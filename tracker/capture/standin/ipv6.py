@@ -117,24 +117,24 @@ class Ipv6(Mechanics):
         owns = IFA_F_PERMANENT | IFA_F_NOPREFIXROUTE
         if address.flags & owns != IFA_F_PERMANENT:
             return
-        prefix = self._prefix(address, packed)
+        # Any other address of the prefix keeps the route, also one that would not have made it.
+        network = masked(address.local, address.prefixlen)
         for other in self._addresses6(address.ifindex):
-            if other.flags & owns != IFA_F_PERMANENT or other.prefixlen != address.prefixlen:
-                continue
-            # The kernel compares with the address's own prefix only.
-            if _is_prefix(self._prefix(other, other.local), prefix):
+            same_length = other.prefixlen == address.prefixlen
+            if same_length and masked(other.local, other.prefixlen) == network:
                 return
+        prefix = self._prefix(address, packed)
         found = next((r for r in self.routes if _is_prefix(r, prefix)), None)
         if found is not None:
             self.routes.remove(found)
             self._tell(Op.DEL, found)
 
     def _clear_prefsrc(self, address: Addr) -> None:
-        """rt6_remove_prefsrc(): routes over the link stay, without a source, silently."""
+        """rt6_remove_prefsrc(): routes stay, without a source, silently."""
         for index, route in enumerate(self.routes):
             if route.family != AF_INET6 or route.nh_id or route.prefsrc != address.local:
                 continue
-            if route.legs and route.legs[0].oif == address.ifindex:
+            if not (route.legs and self._is_source(address.local, route.legs[0])):
                 self.routes[index] = route._replace(prefsrc=b"")
 
     # Routes.
@@ -247,11 +247,15 @@ class Ipv6(Mechanics):
     # Links.
 
     def _up6(self, ifindex: int) -> None:
-        """Prefix routes of addresses that were added while the link was down; legs live."""
+        """Prefix routes of addresses that were added while the link was down.
+
+        Legs live again when there is a carrier as well (addrconf_link_ready).
+        """
         for address in self._addresses6(ifindex):
             if address.flags & IFA_F_PERMANENT:
                 self._add_prefix(address, address.local)
-        self._flag_legs6(ifindex, 0)
+        if self.is_live(ifindex):
+            self._flag_legs6(ifindex, 0)
 
     def _down6(self, ifindex: int) -> None:
         """addrconf_ifdown(): routes, then every address, are announced as gone."""
@@ -266,10 +270,13 @@ class Ipv6(Mechanics):
         for route in self.keep_routes(lives):
             for leg in route.legs if not self.skip_notify_on_dev_down else ():
                 self._tell(Op.DEL, route._replace(legs=(leg,)))
+        self._drop_addresses6(ifindex)
+
+    def _drop_addresses6(self, ifindex: int) -> None:
+        """Unlike a delete on request this leaves the sources of other routes alone."""
         for address in self._addresses6(ifindex):
             self.addresses.remove(address)
             self._tell(Op.DEL, address)
-            self._clear_prefsrc(address)
 
     def _gone6(self, ifindex: int) -> None:
         """NETDEV_UNREGISTER: legs that were dead leave their routes, announced."""

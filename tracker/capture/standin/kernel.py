@@ -16,9 +16,10 @@ from tracker.capture.names import (
     RTPROT_RA,
 )
 from tracker.capture.record import FOREVER, Addr, Link, Nexthop, Op, Record, Route
-from tracker.capture.standin.base import NLM_F_CREATE, NLM_F_EXCL, Refused
+from tracker.capture.standin.base import NLM_F_CREATE, NLM_F_EXCL, Refused, same_destination
+from tracker.capture.standin.ipv6 import USER_METRIC
 from tracker.capture.standin.nexthops import Nexthops
-from tracker.capture.standin.state import address_key
+from tracker.capture.standin.state import NLM_F_REPLACE, address_key
 from tracker.model import AF_INET, AF_INET6, NANOSECONDS
 
 _RUNNING = IFF_LOWER_UP | IFF_RUNNING
@@ -33,7 +34,8 @@ class KernelOnPaper(Nexthops):
     What the kernel does silently, it does silently. Local tables are not kept; neighbours,
     rules and multicast are not there. Checked against the real kernel in tests/standin.
 
-    Two oddities of the kernel are left out: a dump hides an IPv6 route that stands between
+    IPv6 siblings have one source and one protocol here, in the kernel each has its own. Two
+    oddities of the kernel are left out: a dump hides an IPv6 route that stands between
     siblings of its metric (fib6_dump_node jumps over it), and a permanent IPv6 address that is
     given a lifetime gets a prefix route that ended long ago (seen in 6.18).
     """
@@ -152,8 +154,7 @@ class KernelOnPaper(Nexthops):
         for upper in [each for each in self.links.values() if self._is_upper(each, ifindex)]:
             self._delete(upper)
         self._gone6(ifindex)
-        for address in self._addresses6(ifindex):
-            self._delete_address6(address)
+        self._drop_addresses6(ifindex)
         last = self.links.pop(ifindex)
         self._cables.pop(ifindex, None)
         self._tell(Op.DEL, last._replace(master=0))
@@ -329,16 +330,28 @@ class KernelOnPaper(Nexthops):
         return self._take()
 
     def learn_route(self, route: Route) -> list[Record]:
-        """A router advertisement brought a route (or renewed its lifetime)."""
-        route = route._replace(proto=RTPROT_RA)
-        for index, known in enumerate(self.routes):
-            if known._replace(expires=0) == route._replace(expires=0):
-                self._ends.pop(known, None)
-                self.routes[index] = route
-                break
-        else:
-            self._insert_route6(route, NLM_F_CREATE)
+        """A router advertisement with a default route (ndisc_router_discovery).
+
+        `expires` is its lifetime, 0 takes the route away. A lifetime that is renewed is not
+        announced, a preference that changes is.
+        """
+        route = route._replace(proto=RTPROT_RA, metric=route.metric or USER_METRIC)
+        known = next((r for r in self.routes if _is_learned(r, route)), None)
+        if known is None:
+            if route.expires:
+                self._insert_route6(route, NLM_F_CREATE)
+                self._note_end(route)
+            return self._take()
+        index = self.routes.index(known)
+        self._ends.pop(known, None)
+        if not route.expires:
+            del self.routes[index]
+            self._tell(Op.DEL, known._replace(expires=0))
+            return self._take()
+        self.routes[index] = route
         self._note_end(route)
+        if known.pref != route.pref:
+            self._tell(Op.NEW, route, NLM_F_REPLACE)
         return self._take()
 
     # Nexthops.
@@ -374,6 +387,12 @@ class KernelOnPaper(Nexthops):
                 self.addresses[self.addresses.index(address)] = old
                 self._tell(Op.NEW, old)
         return out + self._take()
+
+
+def _is_learned(known: Route, route: Route) -> bool:
+    """The same router on the same link."""
+    ways = [[(leg.oif, leg.gw) for leg in each.legs] for each in (known, route)]
+    return known.proto == RTPROT_RA and same_destination(known, route) and ways[0] == ways[1]
 
 
 __all__ = ["ADD", "KernelOnPaper", "Refused"]

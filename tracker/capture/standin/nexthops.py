@@ -30,13 +30,25 @@ class Nexthops(Ipv4, Ipv6):
             self._check_group(nexthop)
         elif not nexthop.blackhole:
             nexthop = self._checked_hop(nexthop)
-        if known is not None and bool(known.members) != bool(nexthop.members):
-            raise Refused(errno.EINVAL)
-        self.nexthops[nexthop.id] = nexthop
+        if known is not None:
+            self._check_replacement(known, nexthop)
+        self._set(nexthop)
         how = NLM_F_REPLACE if known is not None else NLM_F_EXCL
         self._tell(Op.NEW, nexthop, NLM_F_CREATE | how)
         if known is not None:
             self._renew_routes(nexthop.id)
+
+    def _check_replacement(self, known: Nexthop, nexthop: Nexthop) -> None:
+        """A group stays one, and IPv6 routes stay without IPv4 nexthops."""
+        if bool(known.members) != bool(nexthop.members):
+            raise Refused(errno.EINVAL)
+        hops = [self.nexthops[m.id] for m in nexthop.members] or [nexthop]
+        users = [*self._users(known.id)]
+        for group in self._groups(known.id):
+            users += self._users(group.id)
+        ipv6 = any(route.family == AF_INET6 for route in users)
+        if ipv6 and any(hop.family == AF_INET for hop in hops):
+            raise Refused(errno.EINVAL)
 
     def _check_group(self, group: Nexthop) -> None:
         for member in group.members:
@@ -65,11 +77,16 @@ class Nexthops(Ipv4, Ipv6):
         return [route for route in self.routes if route.nh_id == number]
 
     def _groups(self, number: int) -> list[Nexthop]:
+        """Groups that an object is in, the one that was made or changed last first."""
         return [
             hop
-            for hop in self.nexthops.values()
+            for hop in reversed(self.nexthops.values())
             if any(member.id == number for member in hop.members)
         ]
+
+    def _set(self, hop: Nexthop) -> None:
+        self.nexthops.pop(hop.id, None)
+        self.nexthops[hop.id] = hop
 
     def shown(self, route: Route) -> Route:
         """A route as messages and dumps show it: with the legs of its nexthop object."""
@@ -109,7 +126,7 @@ class Nexthops(Ipv4, Ipv6):
             if not members:
                 self._remove_nexthop(group, silent=silent)
                 continue
-            self.nexthops[group.id] = group._replace(members=members)
+            self._set(group._replace(members=members))
             if not silent:
                 self._tell(Op.NEW, self.nexthops[group.id])
             for route in self._users(group.id):
