@@ -24,13 +24,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MS = 1_000_000
+BETTER = "route add default via 192.0.2.1 metric 50 src 192.0.2.11"
+
+
+def long() -> int:
+    """A deadline that a test must not reach."""
+    return boot_ns() + 10_000 * MS
 
 
 @pytest.fixture
 def source(host: Namespace, router: Namespace) -> Iterator[NetlinkSource]:
     """A source that has read everything; this thread is inside of `host`."""
     connect(host, "eth0", router, "eth0")
-    host.batch(["addr add 192.0.2.11/24 dev eth0", "route add default via 192.0.2.1"])
+    host.batch(["addr add 192.0.2.11/24 dev eth0", "route add default via 192.0.2.1 metric 100"])
     # Nothing comes by itself any more: no DAD, no router solicitation.
     host.sysctl("ipv6/conf/all/disable_ipv6", 1)
     with host.entered():
@@ -72,18 +78,18 @@ def test_deadlines_can_come_and_go(source: NetlinkSource) -> None:
 def test_a_wake_before_the_wait_is_not_lost(source: NetlinkSource) -> None:
     source.wake()
     source.wake()
-    assert source.wait(NEVER) == Wake.USER
+    assert source.wait(long()) == Wake.USER
     assert source.wait(boot_ns() + MS) == Wake.TIMEOUT
 
 
 def test_a_change_ends_it(source: NetlinkSource, host: Namespace) -> None:
-    adding = threading.Timer(0.05, host.ip, ["addr add 192.0.2.12/24 dev eth0"])
+    adding = threading.Timer(0.05, host.ip, [BETTER])
     adding.start()
-    assert source.wait(NEVER) == Wake.CHANGED
+    assert source.wait(long()) == Wake.CHANGED
     adding.join()
     # It is the caller who takes the change off.
-    assert source.wait(NEVER) == Wake.CHANGED
-    assert source.engine.changed() == {(0, "ipv4")}
+    assert source.wait(long()) == Wake.CHANGED
+    assert (0, "ipv4") in source.engine.changed()
     assert source.wait(boot_ns() + MS) == Wake.TIMEOUT
 
 
@@ -96,9 +102,15 @@ def test_changes_that_matter_to_nobody_do_not_end_it(
     assert source.counters()["dropped.RTM_NEWROUTE"] == 101
 
 
+def test_changes_that_alter_no_answer_do_not_end_it(source: NetlinkSource, host: Namespace) -> None:
+    host.batch([f"addr add 192.0.2.{n}/24 dev eth0" for n in range(12, 112)])
+    assert source.wait(boot_ns() + MS) == Wake.TIMEOUT
+    assert len(source.engine.rows(0, "ipv4")) == 102
+
+
 def test_new_dirt_ends_it_and_old_dirt_does_not(source: NetlinkSource, host: Namespace) -> None:
     host.ip("link set eth0 down")
-    assert Wake.DIRTY in source.wait(NEVER)
+    assert Wake.DIRTY in source.wait(long())
     dirt = source.engine.dirty()
     assert {dirty.scope for dirty in dirt} == {Scope.ROUTE4}
     source.engine.changed()
@@ -111,7 +123,7 @@ def test_new_dirt_ends_it_and_old_dirt_does_not(source: NetlinkSource, host: Nam
 def test_records_in_the_tap_end_it(source: NetlinkSource, host: Namespace) -> None:
     source.tap(1 << 16)
     host.ip("addr add 192.0.2.12/24 dev eth0")
-    assert source.wait(NEVER) == Wake.CHANGED | Wake.TAP
+    assert source.wait(long()) == Wake.TAP
     (record,) = iter_records(source.read_tap())
     assert isinstance(record.payload, Addr)
     assert source.read_tap() == b""
@@ -122,7 +134,7 @@ def test_a_signal_ends_it_after_its_handler_ran(source: NetlinkSource) -> None:
     before = signal.signal(signal.SIGALRM, lambda number, frame: seen.append(number))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
-        assert source.wait(NEVER) == Wake.USER
+        assert source.wait(long()) == Wake.USER
     finally:
         signal.signal(signal.SIGALRM, before)
     assert seen == [signal.SIGALRM]
@@ -131,7 +143,7 @@ def test_a_signal_ends_it_after_its_handler_ran(source: NetlinkSource) -> None:
 def test_ctrl_c_ends_it_as_everywhere(source: NetlinkSource) -> None:
     threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
-        source.wait(NEVER)
+        source.wait(long())
 
 
 def test_an_idle_wait_sleeps_all_the_time(source: NetlinkSource) -> None:
