@@ -209,6 +209,8 @@ int at_link_put(struct at_engine *e, const struct at_link *value, bool event)
 		at_rule_down(e, value->ifindex);
 	if ((was && old.flags & ~value->flags & IFF_UP) || (was_live && !live))
 		at_rule_carrier(e, value->ifindex);
+	else if (!live)
+		at_rule_nexthops_on(e, value->ifindex, 3);
 	if (!was_live && live)
 		at_rule_live(e, value->ifindex);
 	return 0;

@@ -173,16 +173,22 @@ void at_rule_master(struct at_engine *e, uint32_t ifindex)
 	at_dirty(e, AT_SCOPE_ADDR6, ifindex, 0, 5);
 }
 
-void at_rule_live(struct at_engine *e, uint32_t ifindex)
+/* Doubt about objects: on a link without carrier any change of the link may end them. */
+void at_rule_nexthops_on(struct at_engine *e, uint32_t ifindex, uint32_t rule)
 {
 	uint32_t i;
 
-	routes_on(e, AF_INET, ifindex, 6, false);
-	routes_on(e, AF_INET6, ifindex, 6, false);
 	for (i = 0; i < e->n_nexthops; i++) {
 		if (e->nexthops[i]->value.oif == ifindex)
-			at_dirty(e, AT_SCOPE_NEXTHOP, 0, 0, 6);
+			at_dirty(e, AT_SCOPE_NEXTHOP, 0, 0, rule);
 	}
+}
+
+void at_rule_live(struct at_engine *e, uint32_t ifindex)
+{
+	routes_on(e, AF_INET, ifindex, 6, false);
+	routes_on(e, AF_INET6, ifindex, 6, false);
+	at_rule_nexthops_on(e, ifindex, 6);
 }
 
 void at_rule_expire(struct at_engine *e)

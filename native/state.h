@@ -341,7 +341,8 @@ void at_rule_nexthop(struct at_engine *e, uint32_t id);		       /* R3 */
 void at_rule_carrier(struct at_engine *e, uint32_t ifindex);	       /* R3 */
 void at_rule_source(struct at_engine *e, int f, const uint8_t *local); /* R4 */
 void at_rule_master(struct at_engine *e, uint32_t ifindex);	       /* R5 */
-void at_rule_live(struct at_engine *e, uint32_t ifindex);	       /* R6 */
+void at_rule_live(struct at_engine *e, uint32_t ifindex);
+void at_rule_nexthops_on(struct at_engine *e, uint32_t ifindex, uint32_t rule);	       /* R6 */
 void at_rule_expire(struct at_engine *e);			       /* R10 */
 
 /* merge.c, tomb.c */

@@ -31,6 +31,8 @@ def link_changed(state: State, old: Link | None, new: Link) -> None:
     went_down = old is not None and old.flags & IFF_UP and not new.flags & IFF_UP
     if went_down or (is_live(old) and not is_live(new)):
         _lose_nexthops_of(state, index)
+    elif not is_live(new):
+        _doubt_nexthops_of(state, index, rule=3)
     if is_live(new) and not is_live(old):
         _revive_link(state, index)
 
@@ -140,8 +142,14 @@ def _revive_link(state: State, index: int) -> None:
     """R6: routes and nexthops that come back with a link are not announced."""
     for family in (AF_INET, AF_INET6):
         _doubt(state, family, _has_leg_on(state, index), rule=6)
+    _doubt_nexthops_of(state, index, rule=6)
+
+
+def _doubt_nexthops_of(state: State, index: int, *, rule: int) -> None:
+    """What happens to objects on a link is not announced; on one without carrier any change of
+    the link may end them (nh_netdev_event)."""
     if any(nexthop.oif == index for nexthop in state.nexthops.values()):
-        state.dumps.mark(Scope.NEXTHOP, rule=6)
+        state.dumps.mark(Scope.NEXTHOP, rule=rule)
 
 
 def expire(state: State) -> None:
