@@ -150,6 +150,7 @@ def test_a_name_that_is_no_text_is_printed_nevertheless(tmp_path: Path) -> None:
             *("show", "--from", path, "--output", output, *ENGINE),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
         )
         out, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (0, b"")

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from tests.unit.command import ENGINE, HOST, Answer, address, default, link, run, write
+from tracker.capture import choose
+from tracker.capture.base import Wake
+from tracker.capture.choose import Chosen
+from tracker.capture.fields import Fields
+from tracker.capture.record import Dump, Header, Op, Phase, Record, encode
+from tracker.capture.snapshot import read as read_snapshot
+from tracker.cli import follow
+from tracker.clock import SystemClock
+from tracker.engine.reference import ReferenceEngine
+from tracker.model import Scope
+
+if TYPE_CHECKING:
+    from tracker.capture.base import Source
 
 
 @pytest.fixture
@@ -97,6 +110,59 @@ def test_a_case_of_another_mode_is_one_line(show: Any) -> None:
     assert answer.err.endswith(
         'host.json: select.mode = "cidr"; allowed: in this release only "default-route"\n'
     )
+
+
+class Broken:
+    """A source on a kernel that answers dumps of some scopes only."""
+
+    name = "broken"
+
+    def __init__(self, failing: set[Scope]) -> None:
+        self.engine = ReferenceEngine()
+        self.engine.lose(tuple(Scope))
+        snapshot = read_snapshot(Fields(ONLY_IPV4, "host.json"))
+        self._kernel = snapshot.stand_in(SystemClock().boot_ns())
+        self._failing = failing
+
+    def wait(self, deadline_ns: int) -> Wake:
+        return Wake.TIMEOUT
+
+    drain = refresh = close = lambda self: None
+
+    def dump(self, scope: Scope, ifindex: int = 0, table: int = 0, *, audit: bool = False) -> bool:
+        now = SystemClock().boot_ns()
+        failed = scope in self._failing
+        begin = Dump(scope, Phase.BEGIN, ifindex, table)
+        entries = [] if failed else self._kernel.dump(scope, ifindex, table)
+        end = begin._replace(phase=Phase.FAIL if failed else Phase.END)
+        head = Header(Op.NEW, now)
+        records = [Record(head, begin), *entries, Record(head, end)]
+        self.engine.apply(b"".join(map(encode, records)))
+        return not failed
+
+
+def look_at(source: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "RETRY_NS", 0)
+    monkeypatch.setattr(choose, "open_source", lambda *_: Chosen(cast("Source", source), ()))
+
+
+def test_a_kernel_that_does_not_answer_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    look_at(Broken({Scope.ADDR4, Scope.ADDR6}), monkeypatch)
+    line = "addrtracker: cannot be read from the kernel: addr4, addr6\n"
+    assert run(capsys, "show") == (4, "", line)
+
+
+def test_what_could_be_read_is_shown_as_stale(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    look_at(Broken({Scope.NEXTHOP}), monkeypatch)
+    answer = run(capsys, "show")
+    assert answer.status == 0
+    assert answer.json["primary"]["ipv4"] == "192.0.2.10"
+    assert answer.json["stale"] is True
+    assert answer.err == "addrtracker: cannot be read from the kernel: nexthop\n"
 
 
 def test_several_files_that_ip_wrote_are_one_host(

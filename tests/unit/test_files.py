@@ -279,6 +279,22 @@ def test_a_newer_document_takes_the_place_of_one_that_failed() -> None:
     assert publisher.published == [2]
 
 
+def test_a_document_that_came_while_another_failed_is_not_lost() -> None:
+    class Overtaken(Flaky):
+        def publish(self, document: dict[str, Any]) -> int:
+            if self.failures:
+                made.submit({"n": 2})
+            return super().publish(document)
+
+    publisher = Overtaken(failures=1)
+    made, clock, _ = worker(publisher)
+    made.submit({"n": 1})
+    made.step()
+    clock.now += 1
+    made.step()
+    assert publisher.published == [2]
+
+
 def test_the_thread_publishes_and_stops() -> None:
     publisher = Flaky()
     made, _, _ = worker(publisher)

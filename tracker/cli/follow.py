@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracker.cli.output import warn
 from tracker.config import Config, load
+from tracker.errors import DumpError
 from tracker.policy.compile import default_route_policy
 from tracker.session import INSTANT, NODE, Session, Settings
 
@@ -83,7 +85,10 @@ def session(
 
 
 def look(arguments: Arguments, config: Config) -> Session:
-    """This host, read once; what cannot be read is tried again for three seconds."""
+    """This host, read once; what cannot be read is tried again for three seconds.
+
+    Raises DumpError where that left no address at all.
+    """
     from tracker.clock import SystemClock  # noqa: PLC0415 - not for files
 
     clock = SystemClock()
@@ -92,6 +97,11 @@ def look(arguments: Arguments, config: Config) -> Session:
     give_up = clock.boot_ns() + RETRY_NS
     while any(dirty.lost for dirty in looking.engine.dirty()) and clock.boot_ns() < give_up:
         looking.step(give_up)
+    if unread := sorted({d.scope.name.lower() for d in looking.engine.dirty() if d.lost}):
+        line = f"cannot be read from the kernel: {', '.join(unread)}"
+        if all(c.address is None for c in looking.decision().choices.values()):
+            raise DumpError(line)
+        warn(line)
     return looking
 
 
