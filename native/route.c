@@ -109,11 +109,32 @@ static bool equal(const struct alias *a, const struct alias *b)
 	return same_value(a, b) && same_legs(a, b);
 }
 
+/* The order of IPv6 siblings is that of whoever tells: an event puts the new one first. */
+static bool same_legs_unordered(const struct alias *a, const struct alias *b)
+{
+	uint64_t taken = 0; /* legs of b; AT_LEGS_MAX is 64 */
+	uint32_t i, k;
+
+	if (a->n_legs != b->n_legs)
+		return false;
+	for (i = 0; i < a->n_legs; i++) {
+		for (k = 0; k < b->n_legs; k++) {
+			if (!(taken >> k & 1) &&
+			    !memcmp(&a->legs[i], &b->legs[k], sizeof(a->legs[i])))
+				break;
+		}
+		if (k == b->n_legs)
+			return false;
+		taken |= (uint64_t)1 << k;
+	}
+	return true;
+}
+
 /* What messages would have told: not `end`, nor legs that a known nexthop object stands for. */
 bool at_alias_announced(const struct at_engine *e, const struct alias *a, const struct alias *b)
 {
 	return same_value(a, b) && a->pref == b->pref &&
-	       (same_legs(a, b) || (a->nh_id && at_nexthop_find(e, a->nh_id)));
+	       (same_legs_unordered(a, b) || (a->nh_id && at_nexthop_find(e, a->nh_id)));
 }
 
 static int room(struct rkey *k)
@@ -183,10 +204,10 @@ static bool same_attributes(const struct alias *a, const struct alias *b)
 	       a->pref == b->pref && !memcmp(a->prefsrc, b->prefsrc, 16);
 }
 
-/* R9: the message told less of siblings than it changed. */
+/* R9: the message leaves open what the kernel has now. */
 static void doubt(struct at_engine *e, const struct rkey *k)
 {
-	at_dirty(e, AT_SCOPE_ROUTE6, 0, k->table, 9);
+	at_dirty(e, k->family == AF_INET ? AT_SCOPE_ROUTE4 : AT_SCOPE_ROUTE6, 0, k->table, 9);
 }
 
 /* R9: what a NEW with NLM_F_REPLACE replaced was removed. */
@@ -211,6 +232,7 @@ static int new4(struct at_engine *e, struct rkey *k, unsigned flags, struct alia
 	}
 	for (i = 0; i < k->n; i++) {
 		if (equal(k->alias[i], a)) {
+			doubt(e, k);
 			at_alias_replace(e, k, i, a);
 			return 0;
 		}

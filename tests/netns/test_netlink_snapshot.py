@@ -14,7 +14,7 @@ from tracker.capture.netlink import NetlinkSource, boot_ns
 from tracker.capture.payload import FOREVER, Addr, Leg, Link, Nexthop, Route
 from tracker.capture.record import iter_records
 from tracker.engine.native import NativeEngine
-from tracker.model import AF_INET, FAMILIES, NANOSECONDS, Scope
+from tracker.model import AF_INET, AF_INET6, FAMILIES, NANOSECONDS, Scope
 from tracker.policy.compile import default_route_policy
 
 if TYPE_CHECKING:
@@ -77,10 +77,14 @@ class Watched:
             self.resync()
             shown, known = shown_by_ip(self._host), self.state()
             if known == shown:
-                return
+                break
             if boot_ns() > give_up:
                 assert known == shown
             self.source.wait(give_up)
+        for scope in Scope:
+            assert self.source.dump(scope, audit=True)
+        counters = self.engine.counters()
+        assert {name for name in counters if name.startswith("drift.") and counters[name]} == set()
 
     def state(self) -> State:
         payloads = [record.payload for record in iter_records(self.engine.snapshot())]
@@ -127,6 +131,7 @@ def _leg(p: Leg, names: dict[int, str]) -> tuple[str, str, int]:
 
 
 def _route(p: Route, names: dict[int, str]) -> State:
+    legs = [_leg(leg, names) for leg in p.legs]
     return {
         "family": p.family,
         "table": p.table,
@@ -137,8 +142,15 @@ def _route(p: Route, names: dict[int, str]) -> State:
         "nhid": p.nh_id,
         "pref": p.pref,
         "expires": p.expires > 0,
-        "legs": [_leg(leg, names) for leg in p.legs],
+        "legs": _in_order(legs, p.family, p.nh_id),
     }
+
+
+def _in_order(legs: list[Any], family: int, nhid: int) -> list[Any]:
+    """Siblings of IPv6 have no order; those of a nexthop object are told with the object."""
+    if nhid:
+        return []
+    return legs if family == AF_INET else sorted(legs)
 
 
 def _nexthop(p: Nexthop, names: dict[int, str]) -> State:
@@ -161,18 +173,18 @@ def shown_by_ip(host: Namespace) -> State:
         },
         "nexthops": {hop["id"]: _shown_nexthop(hop) for hop in host.json("nexthop show")},
         "routes": [
-            _shown_route(route, family, table)
-            for family in (4, 6)
+            _shown_route(route, version, table)
+            for version in (4, 6)
             for table in (OTHER_TABLE, 254)
-            for route in _routes(host, family, table)
+            for route in _routes(host, version, table)
         ],
     }
 
 
-def _routes(host: Namespace, family: int, table: int) -> list[Any]:
+def _routes(host: Namespace, version: int, table: int) -> list[Any]:
     shown = [
         route
-        for route in host.json(f"-{family} route show table all default")
+        for route in host.json(f"-{version} route show table all default")
         if route.get("table", "main") == ("main" if table == 254 else str(table))
     ]
     return sorted(shown, key=lambda route: int(route.get("metric", 0)))
@@ -204,10 +216,11 @@ def _shown_leg(leg: Any) -> tuple[str, str, int]:
     return leg["dev"], gateway, leg.get("weight", 1)
 
 
-def _shown_route(route: Any, family: int, table: int) -> State:
+def _shown_route(route: Any, version: int, table: int) -> State:
+    family = AF_INET if version == 4 else AF_INET6
     legs = route.get("nexthops") or ([route] if "dev" in route else [])
     return {
-        "family": AF_INET if family == 4 else 10,
+        "family": family,
         "table": table,
         "metric": route.get("metric", 0),
         "type": TYPES[route["type"]],
@@ -216,7 +229,7 @@ def _shown_route(route: Any, family: int, table: int) -> State:
         "nhid": route.get("nhid", 0),
         "pref": PREFERENCES[route.get("pref", "medium")],
         "expires": "expires" in route,
-        "legs": [_shown_leg(leg) for leg in legs],
+        "legs": _in_order(list(map(_shown_leg, legs)), family, route.get("nhid", 0)),
     }
 
 
@@ -292,8 +305,9 @@ ROUTES = [
     ["route replace default via 192.0.2.4 metric 100"],
     ["route add default via 2001:db8::1 metric 100 pref high"],
     ["route append default via 2001:db8:1::1 metric 100 pref high"],
-    ["route add default via 2001:db8::2 metric 200 expires 3000"],
+    ["route add default via 2001:db8::2 metric 200 expires 3000 proto ra"],
     ["route add blackhole ::/0 table 100", "route add ::/1 via 2001:db8::1"],
+    ["route append default via 2001:db8::3 metric 100 pref high"],
     ["route del default via 2001:db8::1 metric 100"],
     ["route del default metric 200", "route flush table 100"],
 ]
@@ -384,7 +398,7 @@ def test_twenty_thousand_routes_wake_nobody(host: Namespace, addressed: Watched)
     host.batch(["route add default via 192.0.2.1", "route add default via 2001:db8::1"])
     # The teardown reads everything again, by dumps alone.
     addressed.expect_what_ip_shows()
-    assert [route["family"] for route in addressed.state()["routes"]] == [AF_INET, 10]
+    assert [route["family"] for route in addressed.state()["routes"]] == [AF_INET, AF_INET6]
 
 
 def test_times_are_those_of_the_clock_that_counts_sleep(watched: Watched, host: Namespace) -> None:

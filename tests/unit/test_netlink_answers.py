@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 6
 BUFFER = 64 * 1024
 ALL = (1 << len(Scope)) - 1
-CHANGED, DIRTY, TAP = 1, 2, 16
+CHANGED, DIRTY, TIMEOUT, TAP = 1, 2, 4, 16
 ETH0 = Link(7, "eth0", flags=0x11043, mtu=1500, type=1, operstate=6)
 
 
@@ -347,7 +347,7 @@ def test_after_an_overrun_the_queue_is_read_to_its_end(kernel: Kernel) -> None:
 def test_a_flood_does_not_keep_a_wait_from_its_deadline(kernel: Kernel) -> None:
     flood = [told(route(bytes([10, 0, 0, 0]), 8))] * 1000
     kernel.events = list(flood)
-    assert kernel.lib.at_source_wait(kernel.source, 0) == 4
+    assert kernel.lib.at_source_wait(kernel.source, 0) & TIMEOUT
     assert 0 < len(kernel.events) < len(flood)
 
 

@@ -119,9 +119,10 @@ class State:
 
     def as_announced(self, alias: Alias) -> Alias:
         """What messages would have told of an alias: not its end, nor the legs that a known
-        nexthop object stands for."""
+        nexthop object stands for, nor the order of legs (an event puts a new IPv6 sibling first,
+        a dump shows it last)."""
         legs = () if alias.nh_id in self.nexthops else alias.legs
-        return alias._replace(end=0, legs=legs)
+        return alias._replace(end=0, legs=tuple(sorted(legs)))
 
     def legs(self, alias: Alias) -> tuple[Leg, ...]:
         """Legs of an alias: those of its nexthop object where it is known, else its own."""
