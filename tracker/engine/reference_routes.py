@@ -103,13 +103,15 @@ def delete(family: int, aliases: Aliases, named: Alias) -> Aliases:
 
 
 def leaves_doubt(family: int, before: Aliases, after: Aliases, new: Alias | None) -> bool:
-    """Whether the message (a NEW of `new`, or a DEL) told less of IPv6 siblings than it changed.
+    """Whether a message (a NEW of `new`, or a DEL) leaves open what the kernel has now.
 
-    A message shows one set of attributes for all siblings, that of the first, though each has its
-    own; which one is the first can change with every leg that goes (rt6_fill_node).
+    IPv4: a NEW that equals an alias is one more alias, which differs in what we do not look at,
+    such as RTA_METRICS (fib_find_info), unless a dump that was under way showed it before.
+    IPv6: a message shows one set of attributes for all siblings, that of the first, though each
+    has its own; which one is the first can change with every leg that goes (rt6_fill_node).
     """
     if family == AF_INET:
-        return False
+        return new is not None and any(_same_ipv4(alias, new) for alias in before)
     gone = [alias for alias in before if alias not in after and not alias.nh_id]
     if new is None:
         return any(len(alias.legs) > 1 for alias in gone)
