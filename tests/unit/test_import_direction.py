@@ -12,13 +12,13 @@ PACKAGE = ROOT / "tracker"
 
 # From the kernel to the user; a name is a module or a whole package below tracker.
 LAYERS = (
-    ("__init__", "model", "errors", "clock", "address", "values", "atomic", "notify"),
+    ("__init__", "model", "errors", "clock", "address", "atomic", "log", "notify"),
     ("capture", "engine"),
-    ("decision",),
-    ("config",),
     ("policy",),
+    ("decision",),
+    ("config", "configfile", "values"),
     ("remarks", "session", "memory"),
-    ("node", "publish", "api"),
+    ("stats", "node", "publish", "api"),
     ("daemon", "doctor"),
     ("cli",),
 )
