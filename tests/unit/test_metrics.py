@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import tracker
 from tracker.api.metrics import MetricsCollector, MetricsServer, registry
+from tracker.config import Listen
 from tracker.model import Choice, Decision, State
 from tracker.publish.worker import PublisherStats
 from tracker.stats import DECISION_BOUNDS, Buckets, Histogram, Stats, recompute_buckets
-from tracker.values import Listen
 
 PROMTOOL = Path(__file__).parents[2] / ".build/programs/bin/promtool"
 

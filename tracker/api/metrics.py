@@ -23,9 +23,9 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 import tracker
+from tracker.config import Listen
 from tracker.publish.worker import BACKOFF_FIRST, BACKOFF_MOST, PublisherStats
 from tracker.stats import Buckets, Stats, recompute_buckets
-from tracker.values import Listen
 
 
 class MetricsCollector(Collector):

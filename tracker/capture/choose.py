@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.errors import TrackerError, UnsupportedError, UsageError
+from tracker.model import Scope
 
 if TYPE_CHECKING:
     from tracker.capture.base import Source
@@ -85,7 +86,9 @@ def _pyroute2(engine: Engine) -> Source:
         from tracker.capture.pyroute2 import Pyroute2Source  # noqa: PLC0415
     except ImportError as error:
         raise UnsupportedError(f"pyroute2 cannot be loaded: {error}") from None
-    return Pyroute2Source(engine)
+    source = Pyroute2Source(engine)
+    engine.lose(tuple(Scope))  # all of it has yet to be read
+    return source
 
 
 def _engine(engine: str, passed_over: list[str]) -> Engine:
