@@ -22,50 +22,50 @@
 /* Why an address is no candidate; 0 = it is one. Order = order of the checks. */
 enum at_reject {
 	AT_REJECT_NONE = 0,
-	AT_REJECT_FAMILY,	/* family-not-wanted */
-	AT_REJECT_UNSPECIFIED,	/* unspecified */
-	AT_REJECT_LOOPBACK,	/* loopback */
-	AT_REJECT_LINK_LOCAL,	/* link-local */
-	AT_REJECT_MULTICAST,	/* multicast */
-	AT_REJECT_RESERVED,	/* reserved */
-	AT_REJECT_DAD_FAILED,	/* dad-failed */
-	AT_REJECT_TENTATIVE,	/* tentative */
-	AT_REJECT_LINK_DOWN,	/* link-down */
-	AT_REJECT_EXCLUDED_ADDRESS, /* excluded-address */
-	AT_REJECT_EXCLUDED_NETWORK, /* excluded-network */
-	AT_REJECT_OTHER_VRF,	/* other-vrf */
+	AT_REJECT_FAMILY,	      /* family-not-wanted */
+	AT_REJECT_UNSPECIFIED,	      /* unspecified */
+	AT_REJECT_LOOPBACK,	      /* loopback */
+	AT_REJECT_LINK_LOCAL,	      /* link-local */
+	AT_REJECT_MULTICAST,	      /* multicast */
+	AT_REJECT_RESERVED,	      /* reserved */
+	AT_REJECT_DAD_FAILED,	      /* dad-failed */
+	AT_REJECT_TENTATIVE,	      /* tentative */
+	AT_REJECT_LINK_DOWN,	      /* link-down */
+	AT_REJECT_EXCLUDED_ADDRESS,   /* excluded-address */
+	AT_REJECT_EXCLUDED_NETWORK,   /* excluded-network */
+	AT_REJECT_OTHER_VRF,	      /* other-vrf */
 	AT_REJECT_EXCLUDED_INTERFACE, /* excluded-interface; not if named as prefsrc */
-	AT_REJECT_NOT_IN_MODE,	/* not-in-mode */
-	AT_REJECT_NO_DEFAULT_ROUTE, /* no-default-route: given by tiers, see docs/engine.md */
+	AT_REJECT_NOT_IN_MODE,	      /* not-in-mode */
+	AT_REJECT_NO_DEFAULT_ROUTE,   /* no-default-route: given by tiers, see docs/engine.md */
 };
 
 /* What ranks candidates; lower values are better. The policy gives the order. */
 enum at_criterion {
-	AT_CRIT_STATIC = 1,	/* position in the list, its length if absent */
-	AT_CRIT_MODE,		/* position in the mode's list; 0 without one */
-	AT_CRIT_INTERNAL,	/* 0 inside networks.internal, 1 outside; 0 if not configured */
-	AT_CRIT_DEFAULT_ROUTE,	/* dead << 34 | metric << 2 | pref; AT_NO_ROUTE without one */
-	AT_CRIT_PREFSRC,	/* 0 named by that route */
+	AT_CRIT_STATIC = 1,    /* position in the list, its length if absent */
+	AT_CRIT_MODE,	       /* position in the mode's list; 0 without one */
+	AT_CRIT_INTERNAL,      /* 0 inside networks.internal, 1 outside; 0 if not configured */
+	AT_CRIT_DEFAULT_ROUTE, /* dead << 34 | metric << 2 | pref; AT_NO_ROUTE without one */
+	AT_CRIT_PREFSRC,       /* 0 named by that route */
 	AT_CRIT_NOT_DEPRECATED,
 	AT_CRIT_NOT_VIP_LIKE,
 	AT_CRIT_NOT_TEMPORARY,
 	AT_CRIT_ASSIGNED,
-	AT_CRIT_INCUMBENT,	/* 0 the present answer */
+	AT_CRIT_INCUMBENT, /* 0 the present answer */
 	AT_CRIT_GATEWAY_ON_LINK,
 	AT_CRIT_PRIMARY_FLAG,
 	AT_CRIT_GLOBAL_BEFORE_ULA,
-	AT_CRIT_NEXTHOP_WEIGHT,	/* 65535 - weight */
+	AT_CRIT_NEXTHOP_WEIGHT, /* 65535 - weight */
 	AT_CRIT_IFINDEX,
-	AT_CRIT_AGE,		/* cstamp: oldest first */
-	AT_CRIT_ADDRESS,	/* always last and implied; its value is not in values[] */
+	AT_CRIT_AGE,	 /* cstamp: oldest first */
+	AT_CRIT_ADDRESS, /* always last and implied; its value is not in values[] */
 };
 
 #define AT_NO_ROUTE ((uint64_t)1 << 35)
 
 enum at_tier {
-	AT_TIER_ROUTE = 0,	/* over a default route's link, or named by one */
-	AT_TIER_LOOPBACK,	/* on lo, while a default route exists */
-	AT_TIER_FALLBACK,	/* the rest, as policy.fallback says */
+	AT_TIER_ROUTE = 0, /* over a default route's link, or named by one */
+	AT_TIER_LOOPBACK,  /* on lo, while a default route exists */
+	AT_TIER_FALLBACK,  /* the rest, as policy.fallback says */
 };
 
 enum at_fallback {
@@ -83,79 +83,80 @@ struct at_network {
 
 /* A policy is a table that the engine runs. All pointers are copied. */
 struct at_policy {
-	uint8_t families;	/* bit 0 IPv4, bit 1 IPv6 */
-	uint8_t fallback;	/* enum at_fallback */
+	uint8_t families; /* bit 0 IPv4, bit 1 IPv6 */
+	uint8_t fallback; /* enum at_fallback */
 	uint8_t n_criteria;
-	uint8_t criteria[AT_CRITERIA_MAX];	/* enum at_criterion, in order, without ADDRESS */
-	uint8_t displacing[AT_CRITERIA_MAX];	/* 1 = marked D */
-	uint32_t table;		/* routing table of the default routes */
+	uint8_t criteria[AT_CRITERIA_MAX];   /* enum at_criterion, in order, without ADDRESS */
+	uint8_t displacing[AT_CRITERIA_MAX]; /* 1 = marked D */
+	uint32_t table;			     /* routing table of the default routes */
 	uint32_t n_exclude_names, n_keep_names, n_exclude_kinds;
 	uint32_t n_exclude, n_static, n_internal;
-	const char (*exclude_names)[AT_PATTERN_LEN];	/* fnmatch(3) patterns */
-	const char (*keep_names)[AT_PATTERN_LEN];	/* patterns that win over exclude_names and kinds */
+	const char (*exclude_names)[AT_PATTERN_LEN]; /* fnmatch(3) patterns */
+	const char (
+		*keep_names)[AT_PATTERN_LEN]; /* patterns that win over exclude_names and kinds */
 	const char (*exclude_kinds)[AT_NAME_LEN];
-	const struct at_network *exclude;	/* host length: excluded-address, else excluded-network */
+	const struct at_network *exclude; /* host length: excluded-address, else excluded-network */
 	const struct at_network *statics;
 	const struct at_network *internal;
-	char fallback_name[AT_PATTERN_LEN];	/* fnmatch pattern of AT_FALLBACK_INTERFACE */
+	char fallback_name[AT_PATTERN_LEN]; /* fnmatch pattern of AT_FALLBACK_INTERFACE */
 };
 
 struct at_row {
 	struct at_addr addr;
-	uint8_t reject;		/* enum at_reject; the final answer, tiers considered */
-	uint8_t own_reject;	/* the same without AT_REJECT_NO_DEFAULT_ROUTE */
-	uint8_t tier;		/* enum at_tier */
-	uint8_t carrier;	/* the link is IFF_UP and IFF_LOWER_UP */
-	uint32_t rank;		/* 1 = best; 0 = rejected */
-	uint64_t values[AT_CRITERIA_MAX];	/* by position in policy.criteria */
+	uint8_t reject;			  /* enum at_reject; the final answer, tiers considered */
+	uint8_t own_reject;		  /* the same without AT_REJECT_NO_DEFAULT_ROUTE */
+	uint8_t tier;			  /* enum at_tier */
+	uint8_t carrier;		  /* the link is IFF_UP and IFF_LOWER_UP */
+	uint32_t rank;			  /* 1 = best; 0 = rejected */
+	uint64_t values[AT_CRITERIA_MAX]; /* by position in policy.criteria */
 	char link[AT_NAME_LEN];
 };
 
 struct at_view {
 	uint8_t has_best;
 	uint8_t has_incumbent;	/* an address equal to the incumbent is on this host */
-	uint8_t default_routes;	/* saturating count: unicast defaults in the table, this family */
-	uint8_t other_defaults;	/* saturating: same for the other family */
-	uint8_t bad_defaults;	/* saturating: defaults of another type (unreachable, blackhole ...) */
-	uint8_t default_links;	/* saturating: links with an eligible candidate that defaults lead over */
-	uint8_t best_undeprecated;	/* best exists and is not deprecated */
-	uint8_t rival;		/* another network ties with best on all criteria before INCUMBENT,
+	uint8_t default_routes; /* saturating count: unicast defaults in the table, this family */
+	uint8_t other_defaults; /* saturating: same for the other family */
+	uint8_t bad_defaults; /* saturating: defaults of another type (unreachable, blackhole ...) */
+	uint8_t default_links; /* saturating: links with an eligible candidate that defaults lead over */
+	uint8_t best_undeprecated; /* best exists and is not deprecated */
+	uint8_t rival;		 /* another network ties with best on all criteria before INCUMBENT,
 				 * or differs first at one behind GLOBAL_BEFORE_ULA */
-	int32_t first_diff;	/* position of the first criterion on which best and incumbent
+	int32_t first_diff;	 /* position of the first criterion on which best and incumbent
 				 * differ; -1 same address or one is missing; -2 the tier;
 				 * n_criteria: the address itself */
-	uint32_t fallback_count;	/* distinct addresses of tier AT_TIER_FALLBACK */
-	uint64_t last_change_ns;	/* boot time of the last change to any row of this family */
+	uint32_t fallback_count; /* distinct addresses of tier AT_TIER_FALLBACK */
+	uint64_t last_change_ns; /* boot time of the last change to any row of this family */
 	struct at_row best;
-	struct at_row incumbent;	/* its best entry, rejected or not */
-	uint32_t cause_size;	/* bytes of cause; 0 = none */
+	struct at_row incumbent; /* its best entry, rejected or not */
+	uint32_t cause_size;	 /* bytes of cause; 0 = none */
 	uint32_t pad0;
-	uint8_t cause[160];	/* the record that last changed best or incumbent, without legs */
+	uint8_t cause[160]; /* the record that last changed best or incumbent, without legs */
 };
 
 struct at_dirty {
-	uint32_t scope;		/* enum at_scope */
-	uint32_t ifindex;	/* address scopes: only this link, 0 = all */
-	uint32_t table;		/* route scopes: 0 = all wanted */
-	uint32_t lost;		/* 1 = messages were lost or a dump failed: answers are stale;
+	uint32_t scope;	  /* enum at_scope */
+	uint32_t ifindex; /* address scopes: only this link, 0 = all */
+	uint32_t table;	  /* route scopes: 0 = all wanted */
+	uint32_t lost;	  /* 1 = messages were lost or a dump failed: answers are stale;
 				 * 0 = a rule fired and wants to be confirmed */
-	uint32_t rule;		/* n of Rn; 0 = loss or failed dump */
+	uint32_t rule;	  /* n of Rn; 0 = loss or failed dump */
 };
 
 struct at_counters {
-	uint64_t applied[8][3];	/* by enum at_kind and enum at_op */
-	uint64_t ignored;	/* deletes of unknown keys, messages without effect on keys */
-	uint64_t malformed;	/* records refused */
-	uint64_t inferred[11];	/* removals by rule R1..R10 */
-	uint64_t drift[AT_SCOPES];	/* differences found by audits */
-	uint64_t voided[AT_SCOPES];	/* dumps voided by a loss or a rule */
-	uint64_t links, addresses, routes, nexthops;	/* entries now */
-	uint64_t rebuilds;	/* full rankings */
+	uint64_t applied[8][3];	    /* by enum at_kind and enum at_op */
+	uint64_t ignored;	    /* deletes of unknown keys, messages without effect on keys */
+	uint64_t malformed;	    /* records refused */
+	uint64_t inferred[11];	    /* removals by rule R1..R10 */
+	uint64_t drift[AT_SCOPES];  /* differences found by audits */
+	uint64_t voided[AT_SCOPES]; /* dumps voided by a loss or a rule */
+	uint64_t links, addresses, routes, nexthops; /* entries now */
+	uint64_t rebuilds;			     /* full rankings */
 };
 
 struct at_engine;
 
-struct at_engine *at_engine_new(void);	/* NULL: no memory */
+struct at_engine *at_engine_new(void); /* NULL: no memory */
 void at_engine_free(struct at_engine *e);
 
 /* Sets or replaces selection `sel` and ranks it anew. -EINVAL, -ENOMEM. */
@@ -171,15 +172,16 @@ void at_engine_set_v6_silent_down(struct at_engine *e, int on);
 int at_engine_apply(struct at_engine *e, const void *buf, size_t size);
 /* Runs what is due: routes of router advertisements end (R10), tombstones are reaped. */
 void at_engine_tick(struct at_engine *e, uint64_t now_ns);
-uint64_t at_engine_deadline(const struct at_engine *e);	/* boot time; UINT64_MAX = none */
+uint64_t at_engine_deadline(const struct at_engine *e); /* boot time; UINT64_MAX = none */
 
 /* Bit 2 * sel + (family == AF_INET6) for each view that changed since the last call:
  * best, its row, the incumbent's row, first_diff, counts of defaults or the rival. */
 uint32_t at_engine_changed(struct at_engine *e);
-uint32_t at_engine_pending(const struct at_engine *e);	/* the same, without taking it off */
+uint32_t at_engine_pending(const struct at_engine *e); /* the same, without taking it off */
 int at_engine_view(struct at_engine *e, unsigned sel, int family, struct at_view *out);
 /* Ranked rows: candidates first, then rejected ones by address. Returns how many there are. */
-size_t at_engine_rows(struct at_engine *e, unsigned sel, int family, struct at_row *out, size_t max);
+size_t at_engine_rows(struct at_engine *e, unsigned sel, int family, struct at_row *out,
+		      size_t max);
 
 /* Scopes to be dumped, lost ones first; how many there are. A begin mark of a dump takes its scope
  * off. */

@@ -15,29 +15,29 @@
 int at_parse(const void *msg, size_t len, uint64_t boot_ns, uint32_t flags, void *out);
 
 enum at_wake {
-	AT_WAKE_CHANGED = 1,	/* at_engine_pending() is not 0 */
-	AT_WAKE_DIRTY = 2,	/* a scope is dirty that was not when the wait began */
+	AT_WAKE_CHANGED = 1, /* at_engine_pending() is not 0 */
+	AT_WAKE_DIRTY = 2,   /* a scope is dirty that was not when the wait began */
 	AT_WAKE_TIMEOUT = 4,
-	AT_WAKE_USER = 8,	/* at_source_wake(), or a signal */
-	AT_WAKE_TAP = 16,	/* the tap holds records */
+	AT_WAKE_USER = 8, /* at_source_wake(), or a signal */
+	AT_WAKE_TAP = 16, /* the tap holds records */
 };
 
-#define AT_SEEN_TYPES 96	/* nlmsg_type - RTM_BASE; the last one is any other type */
+#define AT_SEEN_TYPES	 96 /* nlmsg_type - RTM_BASE; the last one is any other type */
 #define AT_APPLY_BUCKETS 24
 
 struct at_source_counters {
-	uint64_t seen[AT_SEEN_TYPES];	/* messages of the multicast socket, by type */
+	uint64_t seen[AT_SEEN_TYPES];	 /* messages of the multicast socket, by type */
 	uint64_t dropped[AT_SEEN_TYPES]; /* of these: not relevant to any policy */
 	uint64_t malformed;
-	uint64_t overruns;	/* ENOBUFS */
-	uint64_t lost;		/* messages that the kernel dropped for want of room */
-	uint64_t tap_lost;	/* records that did not fit the tap */
+	uint64_t overruns; /* ENOBUFS */
+	uint64_t lost;	   /* messages that the kernel dropped for want of room */
+	uint64_t tap_lost; /* records that did not fit the tap */
 	uint64_t apply_ns_sum;
 	uint64_t apply_ns_bucket[AT_APPLY_BUCKETS]; /* [i]: at most 64 << i ns, the last one any;
 						     * events only, from message to best candidate */
 	uint64_t dumps[AT_SCOPES];
 	uint64_t dump_failures[AT_SCOPES];
-	uint64_t rcvbuf;	/* bytes granted */
+	uint64_t rcvbuf; /* bytes granted */
 };
 
 struct at_source;
@@ -56,9 +56,9 @@ int at_source_drain(struct at_source *s);
  * applied); -EAGAIN: the kernel's lists changed under each of six attempts. */
 int at_source_dump(struct at_source *s, uint32_t scope, uint32_t ifindex, uint32_t table,
 		   uint32_t flags);
-void at_source_wake(struct at_source *s);	/* from any thread */
+void at_source_wake(struct at_source *s); /* from any thread */
 void at_source_counters(const struct at_source *s, struct at_source_counters *out);
-int at_source_fd(const struct at_source *s);	/* the multicast socket, for tests */
+int at_source_fd(const struct at_source *s); /* the multicast socket, for tests */
 
 /* Tap: a ring of `size` bytes, 0 = none; read moves whole records and returns their bytes. */
 int at_source_tap(struct at_source *s, size_t size);
