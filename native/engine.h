@@ -92,8 +92,8 @@ struct at_policy {
 	uint32_t n_exclude_names, n_keep_names, n_exclude_kinds;
 	uint32_t n_exclude, n_static, n_internal;
 	const char (*exclude_names)[AT_PATTERN_LEN]; /* fnmatch(3) patterns */
-	const char (
-		*keep_names)[AT_PATTERN_LEN]; /* patterns that win over exclude_names and kinds */
+	/* patterns that win over exclude_names and kinds */
+	const char (*keep_names)[AT_PATTERN_LEN];
 	const char (*exclude_kinds)[AT_NAME_LEN];
 	const struct at_network *exclude; /* host length: excluded-address, else excluded-network */
 	const struct at_network *statics;
