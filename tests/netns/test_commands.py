@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -265,3 +266,17 @@ def test_the_daemon_without_a_place_to_write_tracks_on(
     daemon.wait_log(lambda line: line.get("to") == "198.51.100.10", "the change")
     assert daemon.stop() == 0
     assert (daemon.files / "ipv4").read_text() == "198.51.100.10"
+
+
+def test_a_namespace_can_be_entered_without_the_extension(node: Namespace) -> None:
+    script = (
+        "import sys; sys.modules['tracker._engine'] = None\n"
+        "from tracker.cli.main import main; main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "show", "--netns", node.name],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["primary"]["ipv4"] == "192.0.2.10"

@@ -54,12 +54,12 @@ def open_source(source: str = "auto", engine: str = "auto") -> Chosen:
 def enter_netns(name: str) -> None:
     """Move this thread into a network namespace: a name under /run/netns, or a path.
 
-    Raises UsageError, NotPermittedError, UnsupportedError.
+    Raises UsageError, NotPermittedError.
     """
     try:
         from tracker.capture.netlink import enter_netns as enter  # noqa: PLC0415
-    except ImportError as error:
-        raise _no_extension(error) from None
+    except ImportError:
+        from tracker.capture.netns import enter_netns as enter  # noqa: PLC0415
     enter(name)
 
 
