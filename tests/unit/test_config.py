@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tracker import config, values
 from tracker.config import Config, Listen
+from tracker.configfile import _SCHEMA
 from tracker.configfile import parse as parse_file
 from tracker.decision import Stability
 from tracker.errors import ConfigError
@@ -76,6 +78,25 @@ def test_an_empty_file_means_the_defaults() -> None:
 def test_every_key_at_its_default_is_the_default() -> None:
     every = parse_file(EVERY_KEY, "f.toml")
     assert every == parse("")._replace(families_written=True)
+
+
+def test_the_documentation_shows_every_key_at_its_default() -> None:
+    text = (Path(__file__).parents[2] / "docs/configuration.md").read_text()
+    example = text.partition("```toml\n")[2].partition("```")[0]
+    assert parse(example) == parse("")._replace(families_written=True)
+    shown = {line.split(" = ")[0] for line in example.splitlines() if " = " in line}
+    later = {"mode", "interfaces", "cidrs", "route_to", "hint", "vrf", "extra", "loader", "ring"}
+    assert shown | later == keys(_SCHEMA)
+
+
+def keys(schema: dict[str, Any]) -> set[str]:
+    found: set[str] = set()
+    for name, entry in schema.items():
+        if isinstance(entry, dict):
+            found |= keys(entry)
+        elif name != "selections":
+            found.add(name)
+    return found
 
 
 def test_values_come_out_typed() -> None:
