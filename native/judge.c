@@ -71,6 +71,7 @@ static void find_reach(const struct table *t, int f, const struct family *m, con
 	const struct naming *naming;
 	const struct over *o = NULL;
 	const struct path *p;
+	uint32_t i;
 
 	*out = (struct reach){ .best = AT_NO_ROUTE };
 	if (lane->over != AT_NONE) {
@@ -85,7 +86,8 @@ static void find_reach(const struct table *t, int f, const struct family *m, con
 		}
 	}
 	if (m->groups[n->group].named) {
-		for (naming = s->naming; naming < s->naming + s->n_naming; naming++) {
+		for (i = 0; i < s->n_naming; i++) {
+			naming = &s->naming[i];
 			if (naming->prefsrc[0] != r->a[0] || naming->prefsrc[1] != r->a[1])
 				continue;
 			out->named = true;
@@ -179,9 +181,6 @@ static void judge(struct at_engine *e, struct selection *s, int f, uint32_t slot
 	put(w, s, AT_CRIT_IFINDEX, n->value.ifindex);
 	put(w, s, AT_CRIT_AGE, n->value.cstamp);
 
-	if (reject == r->own_reject && level == r->tier && live == r->carrier &&
-	    !memcmp(w, r->w, sizeof(r->w)))
-		return;
 	counted = 0;
 	if (!reject && !host && !automatic)
 		counted |= AT_C_WIDE;
@@ -189,12 +188,15 @@ static void judge(struct at_engine *e, struct selection *s, int f, uint32_t slot
 		counted |= AT_C_ROUTED;
 	if (!reject && level == AT_TIER_FALLBACK)
 		counted |= AT_C_FALLBACK;
+	recount(k, n, r, counted);
+	if (reject == r->own_reject && level == r->tier && live == r->carrier &&
+	    !memcmp(w, r->w, sizeof(r->w)))
+		return;
 	was = at_is_candidate(r);
 	r->own_reject = reject;
 	r->tier = level;
 	r->carrier = live;
 	memcpy(r->w, w, sizeof(r->w));
-	recount(k, n, r, counted);
 	k->touched = true;
 	k->view_stale |= slot == k->best || slot == k->incumbent;
 	k->incumbent_stale |= n->group == k->incumbent_group;

@@ -85,7 +85,7 @@ int at_lanes_grow(struct selection *s, uint32_t old, uint32_t cap)
 	return 0;
 }
 
-/* Whether a tier counts may have changed, though no row did. */
+/* Whether a tier stands, and numbers of default routes, may have changed though no row did. */
 void at_recheck(struct selection *s)
 {
 	s->rank[0].recheck = s->rank[1].recheck = true;

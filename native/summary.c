@@ -284,17 +284,16 @@ static void refresh(struct at_engine *e, struct table *t, int f)
 	t->stale[f] = false;
 	point_all(e, t, f, &old);
 	if (old.n_naming != new->n_naming ||
-	    memcmp(old.naming, new->naming, new->n_naming * sizeof(*new->naming))) {
+	    (old.n_naming &&
+	     memcmp(old.naming, new->naming, new->n_naming * sizeof(*new->naming)))) {
 		mark_named(e, f, &old);
 		mark_named(e, f, new);
 	}
 	if (!old.defaults != !new->defaults)
 		mark_loopback(e, f);
-	if (old.defaults != new->defaults || old.bad != new->bad) {
-		for (i = 0; i < AT_SELECTIONS_MAX; i++) {
-			if (e->selections[i] && e->selections[i]->table == t)
-				at_recheck(e->selections[i]);
-		}
+	for (i = 0; i < AT_SELECTIONS_MAX; i++) {
+		if (e->selections[i] && e->selections[i]->table == t)
+			at_recheck(e->selections[i]);
 	}
 	at_summary_free(&old);
 }
