@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
+from tests import engines
 from tests.build import Host
 from tracker.engine.base import Engine
-from tracker.engine.reference import ReferenceEngine
-
-ENGINES = ["reference", "native"] if find_spec("tracker._engine") else ["reference"]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=engines.NAMES)
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine, empty."""
-    if request.param == "reference":
-        return ReferenceEngine()
-    from tracker.engine.native import NativeEngine
-
-    return NativeEngine()
+    return engines.make(request.param)
 
 
 @pytest.fixture

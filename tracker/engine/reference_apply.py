@@ -186,14 +186,15 @@ class Applier:
             dumps.begin(mark, self.state.now)
         elif mark.phase is Phase.FAIL:
             dumps.fail(mark)
-        elif mark.scope in dumps.open:
-            self._end(mark.scope)
         else:
-            self.ignored += 1
+            if mark.scope is Scope.LINK:
+                self._name_claimed = False
+            if mark.scope in dumps.open:
+                self._end(mark.scope)
+            else:
+                self.ignored += 1
 
     def _end(self, scope: Scope) -> None:
-        if scope is Scope.LINK:
-            self._name_claimed = False
         of_routes = scope in ROUTE_SCOPE.values()
         known = bool(of_routes or self.state.values(scope))
         dump = self.state.dumps.end(scope, known=known)

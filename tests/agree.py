@@ -1,0 +1,299 @@
+"""A small world for the comparison of engines: so few keys that everything collides.
+
+Records come from a seed and not from strategies: a step then costs one draw, so that a run goes
+deep, and it still shrinks to few steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+from tests.build import (
+    APPEND,
+    BLACKHOLE,
+    DADFAILED,
+    DEPRECATED,
+    MAIN,
+    MANAGETEMPADDR,
+    MS,
+    OPTIMISTIC,
+    PERMANENT,
+    REPLACE,
+    RTPROT_RA,
+    RTPROT_STATIC,
+    SECONDARY,
+    TENTATIVE,
+    UNICAST,
+    UNREACHABLE,
+    addr,
+    gone,
+    leg,
+    link,
+    nexthop,
+    policy,
+    route,
+    truncated,
+)
+from tracker.capture.record import Leg, Op, Record
+from tracker.model import AF_INET, AF_INET6, Criterion, PolicyTable
+from tracker.policy.compile import default_route_policy
+
+T = TypeVar("T")
+
+LO = link(1, "lo", loopback=True)
+ETH0, ETH1 = link(2, "eth0"), link(3, "eth1")
+DEFAULTS = (
+    route(via="192.0.2.1", oif=2, metric=5),
+    route(via="198.51.100.1", oif=3, metric=5),
+    route(via="fe80::1", oif=2, metric=5),
+    route(via="fe80::2", oif=3, metric=5, proto=RTPROT_RA, expires=30),
+)
+
+USUAL_LINKS = (
+    LO,
+    *(ETH0, ETH1, link(4, "eth2")) * 3,
+    *(link(index, f"eth{index - 2}", carrier=False) for index in (2, 3)),
+    *(link(index, f"eth{index - 2}", up=False) for index in (2, 3)),
+    link(2, "eth0", master=5),
+    link(3, "eth1", master=5, kind="veth"),
+    link(5, "red", kind="vrf", vrf_table=7),
+    link(5, "br0", kind="bridge"),
+    link(4, "dummy0", kind="dummy"),
+    link(3, "eth0"),
+)
+NAMES = ("eth0", "eth1", "eth2", "docker0", "veth1", "br-0123456789ab", "")
+KINDS = ("", "", "veth", "bridge", "vrf", "dummy", "openvswitch")
+
+LOCAL = {
+    AF_INET: ("192.0.2.10", "192.0.2.11", "198.51.100.10", "10.0.0.1"),
+    AF_INET6: ("2001:db8::10", "2001:db8::11", "2001:db8:1::10", "fd00::10"),
+}
+ODD = {
+    AF_INET: ("0.0.0.0", "127.0.0.1", "169.254.0.1", "192.0.0.3", "224.0.0.1"),
+    AF_INET6: ("::", "::1", "fe80::10", "ff02::1"),
+}
+LENGTHS = {AF_INET: (24, 24, 24, 32, 32, 16, 0), AF_INET6: (64, 64, 64, 128, 128, 48, 0)}
+GATEWAYS = {
+    AF_INET: ("192.0.2.1", "192.0.2.1", "198.51.100.1", "", "fe80::1"),
+    AF_INET6: ("fe80::1", "fe80::2", "2001:db8::1", ""),
+}
+FLAGS = (
+    *(PERMANENT,) * 6,
+    0,
+    PERMANENT | SECONDARY,
+    PERMANENT | DEPRECATED,
+    DEPRECATED | SECONDARY,
+    MANAGETEMPADDR,
+    TENTATIVE | PERMANENT,
+    TENTATIVE | OPTIMISTIC,
+    DADFAILED | TENTATIVE,
+)
+
+TEN_PREFIX = "192.0.2.10/24"
+TEN, ELEVEN = addr(TEN_PREFIX, 2), addr("192.0.2.11/24", 2, flags=PERMANENT | SECONDARY)
+TWENTY = addr("198.51.100.10/24", 3)
+SIX = addr("2001:db8::10/64", 2)
+RED = link(5, "red", kind="vrf", vrf_table=7)
+OVER4 = route(via="192.0.2.1", oif=2, metric=5)
+OVER6 = route(via="fe80::1", oif=2, metric=5)
+SIBLINGS_LEGS = (leg(2, "fe80::1"), leg(3, "fe80::2"))
+SIBLINGS = route(family=AF_INET6, legs=SIBLINGS_LEGS, metric=5)
+BOTH = route(legs=(leg(2, "192.0.2.1"), leg(3, "198.51.100.1")), metric=5)
+NAMING = route(via="192.0.2.1", oif=2, src="192.0.2.10")
+NAMING6 = route(via="fe80::1", oif=2, src="2001:db8::10")
+HOP, GROUP = nexthop(1, oif=2), nexthop(4, members=((1, 5), (2, 1)))
+
+STORIES: tuple[tuple[Record, ...], ...] = (
+    (RED, link(2, "eth0", master=5), gone(SIX), SIX, route(oif=2, table=7)),
+    (link(2, "eth0", master=5), RED, link(2, "eth0"), OVER4, OVER6),
+    (link(2, "eth0", up=False), gone(SIX), ETH0, TEN, OVER4, OVER6),
+    (BOTH, SIBLINGS, link(2, "eth0", carrier=False), ETH0),
+    (BOTH, SIBLINGS, link(2, "eth0", up=False), link(3, "eth1", up=False), ETH0, ETH1),
+    (ETH0, TEN, SIX, gone(ETH0), ETH0, TEN, OVER4),
+    (TEN, ELEVEN, gone(TEN), addr("192.0.2.11/24", 2), gone(ELEVEN)),
+    (TEN, OVER4, TWENTY, gone(TEN)),
+    (TEN, NAMING, addr("192.0.2.10/32", 3), gone(TEN), gone(addr("192.0.2.10/32", 3))),
+    (SIX, NAMING6, gone(SIX), SIX),
+    (HOP, nexthop(2, oif=3), GROUP, route(nh_id=4, metric=5), gone(HOP), gone(nexthop(2))),
+    (HOP, GROUP, route(nh_id=1, oif=2), route(family=AF_INET6, nh_id=4), gone(HOP)),
+    (HOP, route(nh_id=1), link(2, "eth0", carrier=False), ETH0, HOP, route(nh_id=1)),
+    (OVER6, route(family=AF_INET6, legs=SIBLINGS_LEGS, metric=5, nl_flags=APPEND), gone(OVER6)),
+    (OVER4, route(via="198.51.100.1", oif=3, metric=5, nl_flags=REPLACE), gone(OVER4)),
+    (OVER4, route(via="198.51.100.1", oif=3, metric=5, nl_flags=APPEND), gone(OVER4)),
+    (link(2, "eth1"), link(3, "eth0"), link(2, "eth0"), link(3, "eth1")),
+    (link(5, "br0", kind="bridge"), link(2, "eth0", master=5), gone(TEN), addr(TEN_PREFIX, 5)),
+)
+
+PAUSES = (0, MS, 5 * MS, 19 * MS, 20 * MS, 21 * MS, 1000 * MS, 30_000 * MS, -5 * MS)
+"""Between two steps, in ns; the kernel's records can come out of order."""
+
+
+class Maker:
+    """Makes records from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+
+    def one(self, items: Sequence[T]) -> T:
+        """One of these."""
+        return self.random.choice(items)
+
+    def chance(self, percent: int) -> bool:
+        """True so often."""
+        return self.random.randrange(100) < percent
+
+    def family(self) -> int:
+        """IPv4 a little more often: it has more rules."""
+        return AF_INET if self.chance(55) else AF_INET6
+
+    def link(self) -> Record:
+        """Mostly what a host has; now and then anything becomes anything."""
+        if self.chance(85):
+            return self.one(USUAL_LINKS)
+        return link(
+            self.one((1, 2, 3, 4, 5)),
+            self.one(NAMES),
+            up=self.chance(80),
+            carrier=self.chance(80),
+            loopback=self.chance(20),
+            master=self.one((0, 0, 4, 5, 9)),
+            kind=self.one(KINDS),
+            vrf_table=self.one((0, 7, MAIN)),
+            mtu=self.one((1500, 9000)),
+        )
+
+    def local(self, family: int) -> str:
+        """An own address."""
+        return self.one(LOCAL[family] if self.chance(90) else ODD[family])
+
+    def address(self) -> Record:
+        """An address, rarely a special one or on a link that is not known."""
+        family = self.family()
+        local, length = self.local(family), self.one(LENGTHS[family])
+        return addr(
+            f"{local}/{length}",
+            self.one((1, 2, 2, 2, 3, 3, 3, 4, 5, 9)),
+            peer=self.one(LOCAL[family]) if self.chance(5) else "",
+            flags=self.one(FLAGS),
+            proto=2 if self.chance(10) else 0,
+            cstamp=self.one((0, 0, 1, 2)),
+            valid=self.one((60, 120)),
+        )
+
+    def leg(self, family: int) -> Leg:
+        """One nexthop."""
+        oif = self.one((2, 2, 2, 3, 3, 3, 1, 4, 9, 0))
+        return leg(oif, self.one(GATEWAYS[family]), weight=self.one((1, 1, 2, 3)))
+
+    def route(self) -> Record:
+        """A default route, mostly a unicast one in the main table; rarely no default at all."""
+        if self.chance(25):
+            return self.one(DEFAULTS)
+        if self.chance(3):
+            other = (
+                route("10.0.0.0/8", oif=2),
+                route("::/96", oif=2),
+                route(oif=2, rtm_flags=0x200),
+                route(oif=2, table=255),
+            )
+            return self.one(other)
+        family = self.family()
+        return route(
+            family=family,
+            legs=tuple(self.leg(family) for _ in range(self.one((1, 1, 1, 2, 2, 3, 0)))),
+            metric=self.one((0, 5, 5, 5, 1024)),
+            table=self.one((MAIN,) * 6 + (7, 9)),
+            src=self.one(LOCAL[family]) if self.chance(30) else "",
+            kind=self.one((UNICAST,) * 6 + (UNREACHABLE, BLACKHOLE, 0)),
+            scope=self.one((0, 0, 0, 253, 255)),
+            proto=self.one((RTPROT_STATIC, RTPROT_STATIC, RTPROT_RA, 0)),
+            tos=8 if self.chance(10) else 0,
+            pref=self.one((0, 0, 1, 3)),
+            nh_id=self.one((1, 2, 3, 4)) if self.chance(25) else 0,
+            expires=self.one((0, 0, 1, 30)),
+            nl_flags=self.one((0, 0, 0, APPEND, REPLACE, APPEND | REPLACE)),
+        )
+
+    def nexthop(self) -> Record:
+        """A nexthop object or a group of them."""
+        if self.chance(40):
+            members = [(self.one((1, 2, 3, 4, 8)), self.one((1, 5))) for _ in range(self.one(_FEW))]
+            return nexthop(self.one((2, 3, 4)), members=tuple(members))
+        return nexthop(
+            self.one((1, 2, 3)),
+            oif=self.one((2, 2, 3, 4)),
+            via=self.one(("", "192.0.2.1", "fe80::1")),
+            blackhole=self.chance(10),
+        )
+
+    def new(self) -> Record:
+        """Something that is announced."""
+        makers: tuple[Callable[[], Record], ...] = (
+            self.link,
+            self.address,
+            self.address,
+            self.route,
+            self.route,
+            self.nexthop,
+        )
+        return self.one(makers)()
+
+    def event(self) -> Record:
+        """Something that is announced or deleted."""
+        record = self.new()
+        if self.chance(25):
+            record = gone(record)
+        return truncated(record) if self.chance(3) else record
+
+    def story(self) -> list[Record]:
+        """Messages that belong together, sometimes with something in between."""
+        records = self.one(STORIES)
+        return [
+            record
+            for told in records
+            for record in ((self.event(), told) if self.chance(15) else (told,))
+        ]
+
+    def again(self, known: Sequence[Record]) -> Record:
+        """A message about something known; without any, about anything."""
+        if not known:
+            return self.event()
+        record = self.one(known)
+        op = self.one((Op.NEW, Op.DEL))
+        return record._replace(header=record.header._replace(op=op, flags=0))
+
+    def pause(self) -> int:
+        """Nanoseconds until the next step."""
+        return self.one(PAUSES) if self.chance(30) else MS
+
+
+_FEW = (1, 1, 2, 3)
+
+_BACKWARDS = tuple(
+    criterion for criterion in reversed(Criterion) if criterion is not Criterion.ADDRESS
+)
+
+POLICIES: tuple[PolicyTable, ...] = (
+    policy(),
+    policy(),
+    policy(table=7),
+    default_route_policy(
+        families=["ipv6"],
+        fallback="physical",
+        exclude_addresses=["2001:db8::11"],
+        exclude_cidrs=["192.0.2.0/25"],
+    ),
+    default_route_policy(
+        families=["ipv4", "ipv6"],
+        fallback="interface:d*",
+        static=["192.0.2.11", "fd00::10"],
+        internal=["10.0.0.0/8", "2001:db8::/32"],
+        exclude_interfaces=["eth1", "!docker0"],
+    ),
+    default_route_policy(families=["ipv4", "ipv6"], fallback="physical"),
+    default_route_policy(families=["ipv4"], table=9, fallback="none"),
+    policy(criteria=_BACKWARDS),
+    policy(criteria=()),
+)
