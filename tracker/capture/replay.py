@@ -95,13 +95,13 @@ class ReplaySource:
             return self._bits() | Wake.USER
         when = self._next_ns()
         until = self._end_ns() if when is None else when
-        if deadline_ns <= until or self.finished:
-            if deadline_ns != NEVER:
-                self._clock.advance_to(deadline_ns)
+        due = min(deadline_ns, self.engine.deadline())
+        if due <= until or self.finished:
+            if due != NEVER:
+                self._clock.advance_to(due)
             self.engine.tick(self._clock.boot_ns())
             return self._bits() | Wake.TIMEOUT
         self._clock.advance_to(until)
-        self.engine.tick(self._clock.boot_ns())
         if when is None:
             self.finished = True
             return self._bits() | Wake.TIMEOUT
