@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from tracker.engine.base import Engine
 from tracker.engine.native import NativeEngine
 from tracker.engine.reference import ReferenceEngine
 
-if TYPE_CHECKING:
-    from tracker.engine.base import Engine
-
-ENGINES = {"reference": ReferenceEngine, "native": NativeEngine}
+ENGINES: dict[str, Callable[[], Engine]] = {"reference": ReferenceEngine, "native": NativeEngine}
 NAMES = tuple(ENGINES)
 
 
 def make(name: str) -> Engine:
     """A new engine, by name."""
-    engine: Engine = ENGINES[name]()
-    return engine
+    return ENGINES[name]()
 
 
 def both() -> tuple[Engine, ...]:
