@@ -119,7 +119,7 @@ class Daemon:
             "following",
             source=session.source.name,
             engine=session.engine.name,
-            families=list(self._config.families),
+            **{family: choice.address for family, choice in session.decision().choices.items()},
         )
         self._tell(session.decision())
         while not self._stopping:

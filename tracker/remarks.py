@@ -77,12 +77,12 @@ def warnings(
 
 
 def _path_warnings(family: str, policy: PolicyTable, view: View, decider: Decider) -> list[str]:
-    row = view.incumbent
+    row, best = view.incumbent, view.best
     if row is None:
         return []
     table = table_name(policy.table)
-    by_fallback = view.best is not None and view.best.tier is Tier.FALLBACK
-    if row.tier is Tier.FALLBACK and by_fallback and view.best.address == row.address:
+    is_best = best is not None and best.address == row.address
+    if row.tier is Tier.FALLBACK and is_best:
         kind = policy.fallback.name.lower()
         why = "no default route" if not view.default_routes else "no usable address behind one"
         return [f"{family}: {why} in table {table}, fallback {kind}"]

@@ -101,6 +101,8 @@ class Worker:
             self._writes += self._publisher.publish(document)
         except PublishError as error:
             return self._failed(document, error)
+        except Exception as error:  # noqa: BLE001 - a fault of one document must not end all
+            return self._failed(document, PublishError(f"{self._publisher.name}: {error!r}"))
         if self._backoff:
             self._backoff = self._retry_at = 0.0
             self._report(self._publisher.name, None)
