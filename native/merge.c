@@ -157,16 +157,12 @@ static int entry_route(struct at_engine *e, uint32_t scope, const struct record 
 {
 	struct dump *d = &e->dumps[scope];
 	const struct at_route *v = r->payload;
-	struct rkey *k = at_rkey_get(e, v, false), named = { 0 };
+	struct rkey *k = at_rkey_get(e, v, false);
 	struct alias *a = at_alias_new(e, r), *old;
 	struct tomb key;
 	uint32_t at;
 
-	named.family = v->family;
-	named.table = v->table;
-	named.metric = v->metric;
-	named.tos = v->family == AF_INET ? v->tos : 0;
-	at_tomb_rkey(&key, &named);
+	at_tomb_key(&key, scope, v);
 	if (k && k->seen != d->gen) {
 		k->seen = d->gen;
 		k->shown = 0;

@@ -308,14 +308,18 @@ void at_mark_local(struct at_engine *e, int f, const uint8_t *local);
 /* route.c */
 struct rkey *at_rkey_get(struct at_engine *e, const struct at_route *v, bool make);
 struct alias *at_alias_new(const struct at_engine *e, const struct record *r);
-bool at_alias_announced(const struct at_engine *e, const struct alias *a, const struct alias *b);
-int at_alias_insert(struct at_engine *e, struct rkey *k, uint32_t at, struct alias *a);
-void at_alias_replace(struct at_engine *e, struct rkey *k, uint32_t at, struct alias *a);
-void at_alias_remove(struct at_engine *e, struct rkey *k, uint32_t at);
 void at_routes_compact(struct at_engine *e, bool rule);
 void at_check_nexthop(struct at_engine *e, const struct at_route *v);
 int at_route_apply(struct at_engine *e, const struct record *r);
 uint32_t at_legs(const struct at_engine *e, const struct alias *a, struct at_leg *out);
+
+/* alias.c */
+bool at_alias_announced(const struct at_engine *e, const struct alias *a, const struct alias *b);
+int at_alias_insert(struct at_engine *e, struct rkey *k, uint32_t at, struct alias *a);
+void at_alias_replace(struct at_engine *e, struct rkey *k, uint32_t at, struct alias *a);
+void at_alias_remove(struct at_engine *e, struct rkey *k, uint32_t at);
+int at_list_new(struct at_engine *e, struct rkey *k, unsigned nl_flags, struct alias *a);
+bool at_list_delete(struct at_engine *e, struct rkey *k, const struct record *r);
 
 /* summary.c */
 struct table *at_table(const struct at_engine *e, uint32_t id);
@@ -342,8 +346,8 @@ void at_rule_carrier(struct at_engine *e, uint32_t ifindex);	       /* R3 */
 void at_rule_source(struct at_engine *e, int f, const uint8_t *local); /* R4 */
 void at_rule_master(struct at_engine *e, uint32_t ifindex);	       /* R5 */
 void at_rule_live(struct at_engine *e, uint32_t ifindex);
-void at_rule_nexthops_on(struct at_engine *e, uint32_t ifindex, uint32_t rule);	       /* R6 */
-void at_rule_expire(struct at_engine *e);			       /* R10 */
+void at_rule_nexthops_on(struct at_engine *e, uint32_t ifindex, uint32_t rule); /* R6 */
+void at_rule_expire(struct at_engine *e);					/* R10 */
 
 /* merge.c, tomb.c */
 int at_dump_apply(struct at_engine *e, const struct record *r);

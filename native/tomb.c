@@ -4,10 +4,11 @@
 
 #include "state.h"
 
-/* The key of an address (cleaned), link or nexthop. */
+/* The key of the address (cleaned), link, nexthop or route of a record. */
 void at_tomb_key(struct tomb *t, uint32_t scope, const void *value)
 {
 	const struct at_addr *addr = value;
+	const struct at_route *route = value;
 
 	memset(t, 0, sizeof(*t));
 	t->scope = scope;
@@ -17,6 +18,12 @@ void at_tomb_key(struct tomb *t, uint32_t scope, const void *value)
 		break;
 	case AT_SCOPE_NEXTHOP:
 		t->a = ((const struct at_nexthop *)value)->id;
+		break;
+	case AT_SCOPE_ROUTE4:
+	case AT_SCOPE_ROUTE6:
+		t->a = route->table;
+		t->b = route->metric;
+		t->c = scope == AT_SCOPE_ROUTE4 ? route->tos : 0;
 		break;
 	default:
 		t->a = addr->ifindex;
