@@ -168,7 +168,8 @@ int at_engine_set_incumbent(struct at_engine *e, unsigned sel, int family, const
 void at_engine_set_v6_silent_down(struct at_engine *e, int on);
 
 /* Applies the records in buf, one after the other. The number applied, or -EINVAL where one is
- * malformed (it and what follows is not applied; counted). */
+ * malformed (it and what follows is not applied; counted), or -ENOMEM (one was not applied, nor
+ * what follows; every scope is lost). */
 int at_engine_apply(struct at_engine *e, const void *buf, size_t size);
 /* Runs what is due: routes of router advertisements end (R10), tombstones are reaped. */
 void at_engine_tick(struct at_engine *e, uint64_t now_ns);

@@ -278,6 +278,7 @@ static void refresh(struct at_engine *e, struct table *t, int f)
 
 	if (build(e, t->id, AT_FAMILY(f), &fresh)) {
 		at_engine_lose(e, ~0u);
+		e->stale = true;
 		return;
 	}
 	*new = fresh;
