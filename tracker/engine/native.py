@@ -34,7 +34,6 @@ _ROW = Struct("=6I4B4x16s16s4BI24Q16s")
 _APPLIED = Struct("=24Q")
 _DIRTY_ROOM = 64
 _DRIFT_BYTES = 16 * 2048
-_NO_PEER = bytes(16)
 
 _REJECTS = tuple(Reject)
 _TIERS = tuple(Tier)
@@ -218,25 +217,29 @@ def _row(row: Any, family: int, criteria: int) -> Row:
 
 
 def _decode(fields: tuple[Any, ...], family: int, criteria: int) -> Row:
-    ifindex, flags, _, _, cstamp, _, _, prefixlen, _, proto, local, peer, *rest = fields
-    reject, own_reject, tier, carrier, rank, *values, name = rest
-    length = 4 if family == AF_INET else 16
-    return Row(
-        FAMILY_OF[family],
-        inet_ntop(family, local[:length]),
-        prefixlen,
-        "" if peer == _NO_PEER else inet_ntop(family, peer[:length]),
-        ifindex,
-        _name(name),
-        flags,
-        proto,
-        cstamp,
-        _REJECTS[reject],
-        _REJECTS[own_reject],
-        _TIERS[tier],
-        carrier == 1,
-        rank,
-        tuple(values[:criteria]),
+    """One struct at_row: 0 ifindex, 1 flags, 4 cstamp, 7 prefixlen, 9 proto, 10 local, 11 peer,
+    12 reject, 13 own_reject, 14 tier, 15 carrier, 16 rank, 17 values, last the name."""
+    local, peer = fields[10], fields[11]
+    if family == AF_INET:
+        local, peer = local[:4], peer[:4]
+    return Row._make(
+        (
+            FAMILY_OF[family],
+            inet_ntop(family, local),
+            fields[7],
+            inet_ntop(family, peer) if any(peer) else "",
+            fields[0],
+            _name(fields[-1]),
+            fields[1],
+            fields[9],
+            fields[4],
+            _REJECTS[fields[12]],
+            _REJECTS[fields[13]],
+            _TIERS[fields[14]],
+            fields[15] == 1,
+            fields[16],
+            fields[17 : 17 + criteria],
+        )
     )
 
 
