@@ -196,6 +196,8 @@ class CaseSource(ReplaySource):
         event = self._event_ns()
         if event is not None and event <= now:
             self._last_ns = now
+            # A message is read just after it was sent: a dump that it leads to begins later.
+            self.kernel.now_ns = now - 1
             self._play(self._events.pop(0).step)
 
     def _play(self, step: Step) -> None:
