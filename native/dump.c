@@ -208,12 +208,13 @@ static int is_asked_for(const struct dump *d)
 static int take(const struct dump *d, const uint8_t *msg, size_t len, uint64_t now)
 {
 	int size = at_parse(msg, len, now, AT_F_DUMP, d->source->record);
+	int err = 0;
 
-	if (size < 0)
+	if (size > 0 && is_asked_for(d))
+		err = at_source_emit(d->source, d->source->record);
+	if (size < 0 || err == -EINVAL)
 		return malformed(d);
-	if (size > 0 && is_asked_for(d) && at_source_emit(d->source, d->source->record) < 0)
-		return malformed(d);
-	return STEP_MORE;
+	return err < 0 ? err : STEP_MORE;
 }
 
 /*

@@ -61,7 +61,7 @@ int at_source_emit(struct at_source *s, void *record)
 	applied = at_engine_apply(s->engine, record, head->size);
 	if (s->tap.size && !at_tap_push(&s->tap, record, head->size))
 		s->counters.tap_lost++;
-	return applied == 1 ? 0 : -EINVAL;
+	return applied < 0 ? applied : 0;
 }
 
 static void lose(struct at_source *s, enum at_loss_cause cause, uint32_t scopes, uint64_t count)
@@ -165,7 +165,8 @@ static void read_message(struct at_source *s, const struct nlmsghdr *head, const
 		s->counters.dropped[type]++;
 		return;
 	}
-	if (size < 0 || at_source_emit(s, s->record) < 0) {
+	/* Without memory the engine itself takes every scope for lost. */
+	if (size < 0 || at_source_emit(s, s->record) == -EINVAL) {
 		s->counters.malformed++;
 		lose(s, AT_LOSS_MALFORMED, scopes_of(head, msg), 1);
 		return;

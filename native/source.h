@@ -50,7 +50,8 @@ struct at_messages {
 /* 1: *head and *msg are the next one; 0: no more; -EBADMSG: a length that does not fit. */
 int at_message_next(struct at_messages *messages, struct nlmsghdr *head, const uint8_t **msg);
 
-/* Numbers the record, applies it and copies it to the tap. -EINVAL: the engine refused it. */
+/* Numbers the record, applies it and copies it to the tap. -EINVAL: the engine refused it;
+ * -ENOMEM: it took every scope for lost. */
 int at_source_emit(struct at_source *s, void *record);
 /* Reads what is queued: at most `limit` datagrams, but to the end after an overrun. 0 or -errno. */
 int at_source_read(struct at_source *s, unsigned limit);

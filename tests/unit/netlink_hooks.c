@@ -8,16 +8,21 @@
 #include <sys/socket.h>
 #include <linux/netlink.h>
 
-/* A test sets all three. Results are as of the system call, or -errno. */
+#include "engine.h"
+
+/* A test sets all of them. Results are as of the system call, or -errno. */
 ssize_t (*hook_send)(const void *buf, size_t size);
 ssize_t (*hook_receive)(int fd, void *buf, size_t size, uint32_t *portid);
 int (*hook_option)(int level, int name);
+int (*hook_apply)(int kind);
 
 ssize_t __wrap_sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *to,
 		      socklen_t to_len);
 ssize_t __wrap_recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *from,
 			socklen_t *from_len);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+int __wrap_at_engine_apply(struct at_engine *e, const void *buf, size_t size);
+int __real_at_engine_apply(struct at_engine *e, const void *buf, size_t size);
 int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 
 static ssize_t result(ssize_t value)
@@ -50,7 +55,14 @@ ssize_t __wrap_recvfrom(int fd, void *buf, size_t size, int flags, struct sockad
 
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	int err = hook_option ? hook_option(level, name) : 0;
+	int err = hook_option(level, name);
 
 	return err ? (int)result(err) : __real_setsockopt(fd, level, name, value, len);
+}
+
+int __wrap_at_engine_apply(struct at_engine *e, const void *buf, size_t size)
+{
+	int err = hook_apply(((const struct at_header *)buf)->kind);
+
+	return err ? err : __real_at_engine_apply(e, buf, size);
 }

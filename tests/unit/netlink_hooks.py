@@ -32,6 +32,7 @@ _HOOKS = """
 extern ssize_t (*hook_send)(const void *, size_t);
 extern ssize_t (*hook_receive)(int, void *, size_t, uint32_t *);
 extern int (*hook_option)(int, int);
+extern int (*hook_apply)(int);
 """
 
 
@@ -44,7 +45,7 @@ def build(folder: str) -> Any:
             ffi.cdef(re.sub(r"^#define \w+ \.\.\.$", "", file.read(), flags=re.MULTILINE))
     ffi.cdef(_HOOKS)
     library = os.path.join(folder, "hooked.so")
-    wrapped = ("sendto", "recvfrom", "setsockopt")
+    wrapped = ("sendto", "recvfrom", "setsockopt", "at_engine_apply")
     subprocess.run(
         ["cc", "-std=gnu11", "-O1", "-g", "-fPIC", "-shared"]
         + [f"-I{os.path.join(ROOT, folder)}" for folder in ("native", "bpf")]
@@ -84,6 +85,8 @@ class Kernel:
         self.requests: list[bytes] = []
         self.options: dict[tuple[int, int], int] = {}
         """errno by level and name of a socket option."""
+        self.refused: dict[int, int] = {}
+        """What the engine says instead of applying a record, by its kind."""
         self.portid = 0
         """Who sends."""
         self._current: Answer = []
@@ -91,8 +94,11 @@ class Kernel:
             self.ffi.callback("ssize_t(const void *, size_t)", self._send),
             self.ffi.callback("ssize_t(int, void *, size_t, uint32_t *)", self._receive),
             self.ffi.callback("int(int, int)", self._option),
+            self.ffi.callback("int(int)", lambda kind: self.refused.get(kind, 0)),
         )
-        self.lib.hook_send, self.lib.hook_receive, self.lib.hook_option = self._hooks
+        names = ("hook_send", "hook_receive", "hook_option", "hook_apply")
+        for name, hook in zip(names, self._hooks, strict=True):
+            setattr(self.lib, name, hook)
         self.engine = self.ffi.gc(self.lib.at_engine_new(), self.lib.at_engine_free)
         policy = self.ffi.new("struct at_policy *", {"families": 3, "table": MAIN})
         assert self.lib.at_engine_set_policy(self.engine, 0, policy) == 0

@@ -26,6 +26,7 @@ from tracker.capture.payload import (
     Addr,
     Dump,
     Header,
+    Kind,
     Link,
     Loss,
     LossCause,
@@ -394,6 +395,38 @@ def test_routes_that_matter_to_no_policy_never_reach_the_engine(
 def test_a_socket_that_is_gone_ends_the_wait(kernel: Kernel) -> None:
     kernel.events = [errno.ENOTCONN]
     assert kernel.lib.at_source_wait(kernel.source, 0) == -errno.ENOTCONN
+
+
+# An engine that refuses, or has no memory.
+
+
+@pytest.mark.parametrize(
+    ("engine_says", "dump_says", "malformed"),
+    [(-errno.EINVAL, -errno.EBADMSG, 1), (-errno.ENOMEM, -errno.ENOMEM, 0)],
+)
+def test_an_entry_that_the_engine_does_not_take_fails_the_dump(
+    kernel: Kernel, engine_says: int, dump_says: int, malformed: int
+) -> None:
+    kernel.refused = {Kind.ADDR: engine_says}
+    kernel.answers = [[shown(addr(1)) + done()]]
+    assert kernel.dump(Scope.ADDR4) == dump_says
+    assert phases(kernel.applied()) == [Phase.BEGIN, Phase.FAIL]
+    assert kernel.counters().malformed == malformed
+
+
+def test_an_event_that_the_engine_refuses_is_a_loss(kernel: Kernel) -> None:
+    kernel.refused = {Kind.ADDR: -errno.EINVAL}
+    kernel.events = [told(addr(1))]
+    kernel.drain()
+    assert events(kernel.applied())[1:] == [Loss(LossCause.MALFORMED, 1 << Scope.ADDR4, 1)]
+
+
+def test_an_engine_without_memory_says_itself_what_is_lost(kernel: Kernel) -> None:
+    kernel.refused = {Kind.ADDR: -errno.ENOMEM}
+    kernel.events = [told(addr(1)), told(ETH0)]
+    kernel.drain()
+    assert events(kernel.applied()) == [addr(1), ETH0]
+    assert kernel.counters().malformed == 0
 
 
 # The tap.

@@ -91,7 +91,10 @@ class NativeEngine:
         """Apply records one after the other; how many. Malformed ones end it and are counted."""
         before = self._applied()
         done: int = lib.at_engine_apply(self.handle, ffi.from_buffer(records), len(records))
-        return done if done >= 0 else self._applied() - before
+        if done == -errno.EINVAL:
+            return self._applied() - before
+        _check(done)
+        return done
 
     def tick(self, now_ns: int) -> None:
         """Run what is due by `now_ns` (CLOCK_BOOTTIME)."""
