@@ -8,6 +8,7 @@ import time
 
 from tracker._engine import ffi, lib
 from tracker.capture.base import Wake
+from tracker.capture.sysctl import v6_silent_down
 from tracker.engine.native import NativeEngine
 from tracker.errors import NotPermittedError, UnsupportedError, UsageError
 from tracker.model import Scope
@@ -18,7 +19,6 @@ RCVBUF = 8 << 20
 """Bytes asked for: a second of churn on a busy router. Memory is used only while we are late."""
 
 _READ_BYTES = 1 << 16
-_SILENT_DOWN = "/proc/sys/net/ipv6/route/skip_notify_on_dev_down"
 _TYPES = {
     16: "RTM_NEWLINK",
     17: "RTM_DELLINK",
@@ -75,12 +75,7 @@ class NetlinkSource:
 
     def refresh(self) -> None:
         """Read again what the kernel does not announce (sysctls) and tell the engine."""
-        try:
-            with open(_SILENT_DOWN, "rb") as file:
-                silent = file.read().strip() == b"1"
-        except OSError:
-            silent = False  # no IPv6, or a kernel without it
-        self.engine.set_v6_silent_down(silent)
+        self.engine.set_v6_silent_down(v6_silent_down())
 
     def wake(self) -> None:
         """End a wait, from any thread or a signal handler."""
