@@ -86,8 +86,11 @@ class Both:
 
     def carrier(self, link: str, *, on: bool) -> bool:
         """Take the far end up or down."""
-        self.real.far.ip(f"link set p{link[1:]} {'up' if on else 'down'}")
+        self.far_end(int(link[1:]), up=on)
         return self._do("", lambda: self.paper.set_carrier(self.index(link), on=on))
+
+    def far_end(self, number: int, *, up: bool) -> None:
+        self.real.far.ip(f"link set p{number} {'up' if up else 'down'}")
 
     def rename(self, link: str, name: str) -> bool:
         return self._do(

@@ -70,7 +70,7 @@ class Walk:
         name, ifindex = self.pick()
         number = sorted(link for link in self.both.paper.links if link != 1).index(ifindex)
         on = self.random.random() < 0.6
-        self.both.real.far.ip(f"link set p{number} {'up' if on else 'down'}")
+        self.both.far_end(number, up=on)
         self.both.compare(f"carrier of {name}", self.both.paper.set_carrier(ifindex, on=on))
         return True
 
