@@ -13,6 +13,7 @@ from tracker.capture import netlink
 from tracker.capture.netlink import NetlinkSource, enter_netns
 from tracker.engine.native import NativeEngine
 from tracker.errors import NotPermittedError, TrackerError, UnsupportedError, UsageError
+from tracker.model import Scope
 
 
 def refusing(error: int) -> SimpleNamespace:
@@ -55,6 +56,23 @@ def test_a_namespace_that_cannot_be_entered_is_one_line(
     monkeypatch.setattr(netlink, "lib", refusing(error))
     with pytest.raises(kind, match=r"^network namespace 'blue': "):
         enter_netns("blue")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (errno.ENOMEM, "Cannot allocate memory"),
+        (errno.EAGAIN, "what it lists changed each time"),
+    ],
+)
+def test_a_dump_that_fails_says_why(
+    monkeypatch: pytest.MonkeyPatch, error: int, message: str
+) -> None:
+    source = NetlinkSource(NativeEngine())
+    failing = SimpleNamespace(at_source_dump=lambda *_: -error, AT_DUMP_AUDIT=1)
+    monkeypatch.setattr(netlink, "lib", failing)
+    assert not source.dump(Scope.LINK)
+    assert source.dump_error == message
 
 
 @pytest.mark.parametrize("module", ["tracker.engine.native", "tracker.capture.netlink"])

@@ -70,7 +70,8 @@ class NetlinkSource:
         flags = lib.AT_DUMP_AUDIT if audit else 0
         result = lib.at_source_dump(self._open(), scope, ifindex, table, flags)
         if result < 0:
-            self.dump_error = os.strerror(-result)
+            changing = result == -errno.EAGAIN
+            self.dump_error = "what it lists changed each time" if changing else _text(result)
         return bool(result == 0)
 
     def refresh(self) -> None:
@@ -158,7 +159,11 @@ def enter_netns(name: str) -> None:
         raise UsageError(f"network namespace {name!r}: {os.strerror(error)}")
 
 
+def _text(result: int) -> str:
+    return os.strerror(-result)
+
+
 def _wake(result: int) -> Wake:
     if result < 0:
-        raise UnsupportedError(f"the netlink socket is gone: {os.strerror(-result)}")
+        raise UnsupportedError(f"the netlink socket is gone: {_text(result)}")
     return Wake(result)
