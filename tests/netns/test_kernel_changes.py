@@ -192,6 +192,25 @@ def test_deleting_the_preferred_source_deletes_its_routes(
     following.expect(SECOND)
 
 
+def test_deleting_the_preferred_source_silently_leaves_ipv6_routes_without_one(
+    host: Namespace, follow: Callable[[], Following]
+) -> None:
+    host.batch(
+        [
+            "addr add 2001:db8:7::7/128 dev lo nodad",
+            "route add default via 2001:db8:1::1 src 2001:db8:7::7 metric 50",
+            "route add default via 2001:db8:2::1 metric 200",
+        ]
+    )
+    following = follow()
+    following.expect("2001:db8:7::7", "ipv6")
+    host.ip("addr del 2001:db8:7::7/128 dev lo")
+    following.expect(FIRST6, "ipv6")
+    # It is not named any more, even if it comes back.
+    host.ip("addr add 2001:db8:7::7/128 dev lo nodad")
+    following.expect(FIRST6, "ipv6")
+
+
 def test_deleting_the_last_ipv4_address_silently_deletes_gateway_routes(
     host: Namespace, follow: Callable[[], Following]
 ) -> None:
