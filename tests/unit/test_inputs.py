@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from tracker.capture import cases
 from tracker.capture.cases import Case
+from tracker.capture.fields import Fields
 from tracker.capture.inputs import load
-from tracker.capture.record import Addr, Leg, Link, Member, Nexthop, Route
+from tracker.capture.record import Addr, Leg, Link, Member, Nexthop, Route, encode
 from tracker.capture.recording import Head, Recording, RecordingWriter
 from tracker.errors import InputError
-from tracker.model import AF_INET, AF_INET6
+from tracker.model import AF_INET, AF_INET6, Scope
 
 HOST: dict[str, Any] = {
     "links": [
@@ -212,6 +214,45 @@ def test_a_case_without_input_is_no_case(read: Any) -> None:
 def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         load([str(tmp_path / "none")])
+
+
+ODD: list[Any] = [None, 0, -1, 1 << 40, 1.5, "", "x", "\u00ff" * 20, [], [7], {}, {"a": 1}, True]
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every field below `value`."""
+    if isinstance(value, dict):
+        pairs: list[tuple[Any, Any]] = list(value.items())
+    else:
+        pairs = list(enumerate(value)) if isinstance(value, list) else []
+    found = [(*place, key) for key, _ in pairs]
+    for key, inner in pairs:
+        found += _places(inner, (*place, key))
+    return found
+
+
+@pytest.mark.parametrize("place", _places(CASE), ids=lambda place: ".".join(map(str, place)))
+def test_nothing_in_a_field_is_more_than_an_error_in_one_line(place: tuple[Any, ...]) -> None:
+    for odd in ODD:
+        case = copy.deepcopy(CASE)
+        inner: Any = case
+        for step in place[:-1]:
+            inner = inner[step]
+        inner[place[-1]] = odd
+        said = None
+        try:
+            read_case = cases.read_case(Fields(case, "f"))
+        except InputError as error:
+            said = str(error)
+        if said is not None:
+            assert "\n" not in said
+            assert "allowed: " in said
+            continue
+        kernel = read_case.snapshot.stand_in(10**12)
+        records = [record for scope in Scope for record in kernel.dump(scope)]
+        for event in read_case.events:
+            records += event.step.play(kernel)  # type: ignore[union-attr]
+        assert all(map(encode, records))
 
 
 LINKS = [
