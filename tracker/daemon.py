@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tracker.model import Decision
     from tracker.session import LastRun, Session
 
+_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCONT})
 SCRAPE_TIMEOUT = 5.0
 """Seconds that a scrape waits for the main thread."""
 
@@ -207,18 +208,19 @@ class Daemon:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        def stop(_signal: int, _frame: object) -> None:
-            self._stopping = True
-            self.session.source.wake()
-
-        def resume(_signal: int, _frame: object) -> None:
-            self._resumed = True
-            self.session.source.wake()
-
-        handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGCONT: resume}
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        """Signals go to a thread of their own: one that came between a look at a flag and the
+        wait that follows would else be seen by nobody until the next change of the network."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        threading.Thread(target=self._take_signals, name="signals", daemon=True).start()
         try:
             yield
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _take_signals(self) -> None:
+        while not self._stopping:
+            if signal.sigwait(_SIGNALS) == signal.SIGCONT:
+                self._resumed = True
+            else:
+                self._stopping = True
+            self.session.source.wake()
