@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tests.build import (
     APPEND,
@@ -36,7 +36,7 @@ from tests.build import (
     route,
     truncated,
 )
-from tracker.capture.record import Leg, Op, Record
+from tracker.capture.record import Addr, Leg, Link, Nexthop, Op, Payload, Record, Route
 from tracker.model import AF_INET, AF_INET6, Criterion, PolicyTable
 from tracker.policy.compile import default_route_policy
 
@@ -122,8 +122,50 @@ STORIES: tuple[tuple[Record, ...], ...] = (
     (OVER6, route(family=AF_INET6, legs=SIBLINGS_LEGS, metric=5, nl_flags=APPEND), gone(OVER6)),
     (OVER4, route(via="198.51.100.1", oif=3, metric=5, nl_flags=REPLACE), gone(OVER4)),
     (OVER4, route(via="198.51.100.1", oif=3, metric=5, nl_flags=APPEND), gone(OVER4)),
+    (link(5, "ovs", kind="openvswitch"), link(3, "eth1", kind="veth", master=5), TWENTY),
     (link(2, "eth1"), link(3, "eth0"), link(2, "eth0"), link(3, "eth1")),
     (link(5, "br0", kind="bridge"), link(2, "eth0", master=5), gone(TEN), addr(TEN_PREFIX, 5)),
+)
+
+Change = dict[str, Any]
+
+LINK_CHANGES: tuple[Change, ...] = (
+    *({"flags": flags} for flags in (0, 1, 0x10001, 0x10009)),
+    *({"master": master} for master in (0, 4, 5)),
+    {"name": "eth2"},
+    {"kind": "veth"},
+    {"kind": "vrf"},
+    {"vrf_table": MAIN},
+    {"mtu": 9000},
+)
+ADDR_CHANGES: tuple[Change, ...] = (
+    *({"flags": flags} for flags in FLAGS),
+    {"prefixlen": 32},
+    {"proto": 2},
+    {"scope": 253},
+    {"priority": 7},
+    {"cstamp": 9},
+    {"preferred": 9},
+)
+NEXTHOP_CHANGES: tuple[Change, ...] = (
+    {"oif": 3},
+    {"blackhole": True},
+    {"fdb": True},
+    {"members": ()},
+    {"proto": 4},
+    {"flags": 1},
+)
+ROUTE_CHANGES: tuple[Change, ...] = (
+    {"type": UNREACHABLE},
+    {"scope": 253},
+    {"proto": RTPROT_RA},
+    {"prefsrc": b""},
+    {"pref": 3},
+    {"nh_id": 1},
+    {"expires": 30},
+    {"metric": 5},
+    {"tos": 8},
+    {"table": 7},
 )
 
 PAUSES = (0, MS, 5 * MS, 19 * MS, 20 * MS, 21 * MS, 1000 * MS, 30_000 * MS, -5 * MS)
@@ -257,12 +299,28 @@ class Maker:
         ]
 
     def again(self, known: Sequence[Record]) -> Record:
-        """A message about something known; without any, about anything."""
+        """A message about something known, or nearly; without any, about anything."""
         if not known:
             return self.event()
         record = self.one(known)
-        op = self.one((Op.NEW, Op.DEL))
+        record = self.vary(record) if self.chance(50) else record
+        op = self.one((Op.NEW, Op.NEW, Op.DEL))
         return record._replace(header=record.header._replace(op=op, flags=0))
+
+    def vary(self, record: Record) -> Record:
+        """The same but for one field."""
+        other: Payload = record.payload
+        if isinstance(other, Link):
+            other = other._replace(**self.one(LINK_CHANGES))
+        elif isinstance(other, Addr):
+            other = other._replace(**self.one(ADDR_CHANGES))
+        elif isinstance(other, Nexthop):
+            other = other._replace(**self.one(NEXTHOP_CHANGES))
+        elif isinstance(other, Route):
+            legs = other.legs
+            changes = (*ROUTE_CHANGES, {"legs": legs[::-1]}, {"legs": legs[:1]})
+            other = other._replace(**self.one(changes))
+        return record._replace(payload=other)
 
     def pause(self) -> int:
         """Nanoseconds until the next step."""

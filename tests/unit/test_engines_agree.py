@@ -78,11 +78,12 @@ class Engines(RuleBasedStateMachine):
 
     @rule(seed=seeds)
     def repeat(self, seed: int) -> None:
-        """The same message twice, or around the deletion of what it announces."""
+        """The same message twice, with something that concerns it in between."""
         make = Maker(seed)
-        record = make.new()
+        record, other = make.new(), make.new()
+        nearly = make.vary(record)
         deletion = record._replace(header=record.header._replace(op=Op.DEL))
-        self.send(record, make.one((record, deletion)), record, pause=make.pause())
+        self.send(record, make.one((record, deletion, nearly, other)), record, pause=make.pause())
 
     @rule(seed=seeds)
     def touch_what_is_there(self, seed: int) -> None:
@@ -163,12 +164,17 @@ class Engines(RuleBasedStateMachine):
 
     @rule(seed=seeds, scope=st.sampled_from(Scope))
     def dump(self, seed: int, scope: Scope) -> None:
-        """What is known but for an entry, something else, and events in the middle of it."""
+        """What is known but for an entry, something else or nothing, and events in between."""
         make = Maker(seed)
-        shown = [r for r in self.known() if scope_of(r) is scope and not make.chance(10)]
+        shown = [
+            make.vary(record) if make.chance(10) else record
+            for record in self.known()
+            if scope_of(record) is scope and not make.chance(10)
+        ]
         shown += [entry(make.new()) for _ in range(make.one((0, 0, 1)))]
+        shown = [] if make.chance(15) else shown
         half = len(shown) // 2
-        between = make.one(([], [], [], [make.event()], make.story()))
+        between = make.one(([], [], [], [make.event()], [make.again(self.known())], make.story()))
         mark = begin(scope, audit=make.chance(50))
         self.send(mark, *shown[:half], pause=make.pause())
         self.send(*between, *shown[half:])
