@@ -28,6 +28,8 @@ ENGINES = ("reference", "native")
 AWAITED_MODES = ("cidr", "interface", "reach-hint")
 """Policies of case files that the configuration does not take yet."""
 
+SECOND_NS = 1_000_000_000
+
 Raw = dict[str, Any]
 """A case file as JSON."""
 
@@ -105,9 +107,10 @@ class Played:
         self.engine.lose(tuple(Scope))
         self.clock = VirtualClock()
         self.start_ns = self.clock.boot_ns()
-        self.source = CaseSource(self.engine, self.clock, case)
-        memory = _Published(case.previously_published) if case.previously_published else None
         config = from_data(case.config, case.file)
+        lead_ns = config.stability.settle_max + SECOND_NS
+        self.source = CaseSource(self.engine, self.clock, case, lead_ns=lead_ns)
+        memory = _Published(case.previously_published) if case.previously_published else None
         self.session: Session = follow.session(
             self.source, config, self.clock, hostname="node", memory=memory
         )

@@ -103,3 +103,18 @@ def test_a_long_host_name_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "r"
     path.write_bytes(file.getvalue())
     assert read_recording(str(path)).head.hostname == "n" * 255
+
+
+def test_no_byte_makes_more_than_an_error_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    raw = written(path)
+    for at in range(len(raw)):
+        for value in (0, 1, 0x7F, 0xFF):
+            path.write_bytes(raw[:at] + bytes([value]) + raw[at + 1 :])
+            said = ""
+            try:
+                read_recording(str(path))
+            except InputError as error:
+                said = str(error)
+            assert "\n" not in said
+            assert not said or "allowed: " in said
