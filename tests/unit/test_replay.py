@@ -304,6 +304,34 @@ def test_a_recording_leads_to_the_same_changes(tmp_path: Path) -> None:
     assert last[-1].choices == decisions[-1].choices
 
 
+def test_timers_of_a_recording_run_until_it_was_finished(tmp_path: Path) -> None:
+    source, _ = quiet(case())
+    entries = [
+        record
+        for scope in Scope
+        for record in (
+            Record(Header(boot_ns=START), Dump(scope, Phase.BEGIN)),
+            *source.kernel.dump(scope),
+            Record(Header(boot_ns=START), Dump(scope, Phase.END)),
+        )
+    ]
+    source.kernel.now_ns = START + 30 * SECOND
+    lost = source.kernel.remove(source.kernel.addresses[0])
+    applied = b"".join(map(encode, [*entries, lost]))
+    for seconds, answer in ((35, "192.0.2.10"), (60, "198.51.100.10")):
+        path = tmp_path / "recording"
+        with path.open("wb") as file:
+            writer = RecordingWriter(file, Head("n1", "boot", START, 10**18))
+            writer.write(applied)
+            writer.finish(START + seconds * SECOND)
+        clock = VirtualClock(START)
+        player = RecordingSource(ReferenceEngine(), clock, read_recording(str(path)))
+        _, decisions, _ = run(player, clock)
+        assert clock.boot_ns() == START + seconds * SECOND
+        assert decisions[-1].choices["ipv4"].address == answer
+        assert player.counters().get("overruns", 0) == 0
+
+
 def test_a_recording_without_the_dump_that_is_wanted_ends(tmp_path: Path) -> None:
     source, _, _ = play(case())
     lost = Loss(LossCause.OVERRUN, 1 << Scope.ADDR4)

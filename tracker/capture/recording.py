@@ -11,7 +11,16 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from tracker.capture.record import MalformedRecord, Record, decode, encode, iter_records
+from tracker.capture.record import (
+    Header,
+    Loss,
+    LossCause,
+    MalformedRecord,
+    Record,
+    decode,
+    encode,
+    iter_records,
+)
 from tracker.errors import InputError
 
 MAGIC = b"ADDRTRK1"
@@ -61,6 +70,13 @@ class RecordingWriter:
     def write_record(self, record: Record) -> None:
         """Append one record. Raises OSError."""
         self._file.write(encode(record, "<"))
+
+    def finish(self, boot_ns: int) -> None:
+        """Say until when (CLOCK_BOOTTIME) nothing more came: a loss of nothing. Raises OSError.
+
+        Without it, as after a crash, a replay ends with the last record.
+        """
+        self.write_record(Record(Header(boot_ns=boot_ns), Loss(LossCause.OVERRUN, 0)))
 
 
 class Recording(NamedTuple):

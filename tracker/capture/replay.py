@@ -140,8 +140,9 @@ class ReplaySource:
         raws = []
         for record in records:
             raws.append(encode(record))
-            if record.kind is Kind.LOSS:
-                self._count("overruns")
+            if isinstance(record.payload, Loss):
+                if record.payload.scopes:
+                    self._count("overruns")
             elif record.kind is not Kind.DUMP and not record.header.flags & F_DUMP:
                 self._count(f"seen.RTM_{record.header.op.name}{record.kind.name}")
         self.engine.apply(b"".join(raws))

@@ -50,6 +50,7 @@ def run(arguments: Arguments) -> int:
                     written = _write(tapped, writer)
                     total += written
                     limits.count(written)
+            writer.finish(clock.boot_ns())
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; allowed: a file that can be written") from None
     lost = tapped.counters()["tap_lost"]
