@@ -23,7 +23,7 @@ from tracker.capture.record import (
 from tracker.clock import SystemClock
 from tracker.engine.native import NativeEngine
 from tracker.engine.reference import ReferenceEngine
-from tracker.model import AF_INET, AF_INET6, FAMILIES, NANOSECONDS, Row, Scope, View
+from tracker.model import AF_INET, AF_INET6, FAMILIES, NANOSECONDS, Reject, Row, Scope, View
 from tracker.policy.compile import default_route_policy
 from tracker.session import INSTANT, Session
 
@@ -143,7 +143,10 @@ class Follower:
                 view, wanted = session.engine.view(index, family), reference.view(index, family)
                 if _plain(view) != _plain(wanted):
                     return f"view of {name!r} {family}: {_plain(view)} != {_plain(wanted)}"
-                best = wanted.best
+                best, kept = wanted.best, wanted.incumbent
+                if kept is not None and kept.own_reject is Reject.EXCLUDED_INTERFACE:
+                    # Its default route made it eligible, and to lose only that is no reason.
+                    continue
                 if best is not None and best.carrier and choices[family].address != best.address:
                     return f"decision of {name!r} {family}: {choices[family]}, best is {best}"
         return ""
