@@ -43,7 +43,7 @@ uint32_t at_group_find(const struct at_engine *e, int f, const uint8_t *local)
 static int grow_arrays(struct at_engine *e, int f)
 {
 	struct family *m = &e->fam[f];
-	uint32_t old = m->cap, cap = old ? 2 * old : 64, i;
+	uint32_t old = m->cap, cap = old ? 2 * old : 4, i;
 	void *bigger;
 
 	for (i = 0; i < AT_SELECTIONS_MAX; i++) {

@@ -32,7 +32,7 @@ bool at_link_live(const struct at_engine *e, uint32_t ifindex)
 
 static int grow(struct at_engine *e)
 {
-	uint32_t old = e->links_cap, cap = old ? 2 * old : 16, i;
+	uint32_t old = e->links_cap, cap = old ? 2 * old : 4, i;
 	struct link *links;
 
 	for (i = 0; i < AT_SELECTIONS_MAX; i++) {

@@ -21,6 +21,7 @@
 #define AT_LIVE		 (IFF_UP | AT_IFF_LOWER_UP)
 #define AT_IFF_LOWER_UP	 (1u << 16)  /* <net/if.h> lacks it, <linux/if.h> collides with it */
 #define AT_LOOKBACK_NS	 20000000ull /* a deletion this long before a dump may be older than it */
+#define AT_REAP_NS	 1000000000ull
 #define AT_DRIFTS_MAX	 16
 #define AT_WORDS	 4 /* of a packed key; enough for any order of the criteria */
 #define AT_TIER_NONE	 3
@@ -255,6 +256,7 @@ struct at_engine {
 	uint32_t n_dirt, dirt_cap;
 	struct tomb *tombs;
 	uint32_t n_tombs, tombs_cap, reap_at;
+	uint64_t reap_ns;
 	struct hash by_tomb;
 	uint8_t drifts[AT_DRIFTS_MAX][AT_RECORD_MAX] __attribute__((aligned(8)));
 	uint32_t n_drifts;

@@ -75,8 +75,7 @@ void at_tomb_add(struct at_engine *e, const struct tomb *key, bool rule)
 	uint32_t i = e->n_tombs ? search(e, key) : AT_NONE;
 
 	if (i == AT_NONE) {
-		if (e->n_tombs >= e->reap_at)
-			at_tomb_reap(e);
+		at_tomb_reap(e);
 		if (at_hash_reserve(&e->by_tomb) ||
 		    at_grow((void **)&e->tombs, &e->tombs_cap, e->n_tombs + 1, sizeof(*key)))
 			return;
@@ -115,14 +114,17 @@ static void keep(struct at_engine *e, uint32_t n)
 			at_hash_add(&e->by_tomb, hash_of(&e->tombs[i]), i);
 		e->n_tombs = n;
 	}
-	/* as many again before it is worth looking */
+	/* as many again, or a second, before it is worth looking */
 	e->reap_at = 2 * n + 256;
+	e->reap_ns = e->now + AT_REAP_NS;
 }
 
 void at_tomb_reap(struct at_engine *e)
 {
 	uint32_t i, n = 0;
 
+	if (e->n_tombs < e->reap_at && e->now < e->reap_ns)
+		return;
 	for (i = 0; i < e->n_tombs; i++) {
 		if (!is_over(e, &e->tombs[i]))
 			e->tombs[n++] = e->tombs[i];
