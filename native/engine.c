@@ -244,7 +244,7 @@ static size_t payload_size(struct record *r, size_t left)
 		r->legs = route->leg;
 		return sizeof(*route) + route->n_legs * sizeof(struct at_leg);
 	case AT_KIND_NEXTHOP:
-		if (left < sizeof(*nexthop) || nexthop->n_members > AT_LEGS_MAX ||
+		if (left < sizeof(*nexthop) || !nexthop->id || nexthop->n_members > AT_LEGS_MAX ||
 		    (nexthop->family && !family_of(nexthop->family, 0, 32)))
 			return 0;
 		r->members = nexthop->member;

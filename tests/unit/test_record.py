@@ -119,6 +119,7 @@ GROUP = nexthop(1, members=((2, 1),))
         (patched(addr("192.0.2.1/24", 2), 57, "B", 33), "prefix length 33"),
         (patched(addr("::1/128", 2), 57, "B", 129), "prefix length 129"),
         (patched(GROUP, 44, "B", 7), "family 7"),
+        (patched(GROUP, 32, "I", 0), "without an id"),
         (patched(GROUP, 49, "B", 0), "legs"),
         (patched(link(2, "eth0"), 79, "B", 1), "name"),
         (patched(link(2, "eth0"), 95, "B", 1), "name"),

@@ -267,6 +267,8 @@ def _decode_route(values: tuple[Any, ...], tail: bytes, order: str) -> Route:
 
 def _decode_nexthop(values: tuple[Any, ...], tail: bytes, order: str) -> Nexthop:
     number, oif, flags, family, proto, gw_family, blackhole, fdb, count, gw = values
+    if not number:
+        raise MalformedRecord("nexthop without an id")
     if family:
         _family_length(family)
     _check_tail(count, _MEMBER_SIZE, tail)
