@@ -7,12 +7,13 @@ publishers say), one for what the publishers have done.
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from wsgiref.simple_server import WSGIServer
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -20,6 +21,7 @@ from prometheus_client.core import (
     InfoMetricFamily,
     Metric,
 )
+from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 import tracker
@@ -238,6 +240,25 @@ def registry(collector: MetricsCollector) -> CollectorRegistry:
     return own
 
 
+class _Silent(WSGIRequestHandler):
+    """Scrapes are no news."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def _listening(listen: Listen, own: CollectorRegistry) -> ThreadingWSGIServer:
+    found, *_ = socket.getaddrinfo(
+        listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+
+    class Server(ThreadingWSGIServer):
+        address_family = found[0]
+
+    host = str(found[4][0])
+    return make_server(host, listen.port, make_wsgi_app(own), Server, _Silent)
+
+
 class MetricsServer:
     """Serves /metrics. A port that is taken costs the metrics and nothing else: it is tried
     again, after a second and then at most every minute.
@@ -254,8 +275,8 @@ class MetricsServer:
         self._listen = listen
         self._registry = own
         self._report = report
-        self._server: WSGIServer | None = None
-        self._thread: threading.Thread | None = None
+        self._server: ThreadingWSGIServer | None = None
+        self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
         self._failed = False
 
@@ -267,15 +288,12 @@ class MetricsServer:
     def start(self) -> None:
         """Listen now, or as soon as the port is free."""
         if not self.attempt():
-            self._thread = threading.Thread(target=self._retry, name="metrics-retry", daemon=True)
-            self._thread.start()
+            self._begin(self._retry)
 
     def attempt(self) -> bool:
         """Try to listen once."""
         try:
-            self._server, _ = start_http_server(
-                self._listen.port, self._listen.host, self._registry
-            )
+            self._server = _listening(self._listen, self._registry)
         except OSError as error:
             if not self._failed:
                 host = f"[{self._listen.host}]" if ":" in self._listen.host else self._listen.host
@@ -284,16 +302,29 @@ class MetricsServer:
             return False
         if self._failed:
             self._report(None)
+        self._begin(self._serve)
         return True
 
     def stop(self) -> None:
         """Close the port."""
         self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
         if self._server is not None:
-            self._server.shutdown()
+            self._server.socket.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        if self._server is not None:
             self._server.server_close()
+
+    def _begin(self, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, name="metrics", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _serve(self) -> None:
+        """Not by serve_forever, which wakes up twice a second to see whether it has to stop."""
+        assert self._server is not None
+        while not self._stopping.is_set():
+            self._server.handle_request()
 
     def _retry(self) -> None:
         pause = BACKOFF_FIRST
