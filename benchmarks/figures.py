@@ -1,0 +1,136 @@
+"""The figures that addrtracker is held to, and the table that says whether they are met."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Figure(NamedTuple):
+    """One number and what it may be at most; None = it stands beside the others to compare."""
+
+    name: str
+    unit: str
+    most: float | None = None
+
+
+def _c_engine() -> list[Figure]:
+    """Of engine_bench.c, whose names they carry."""
+    changes = (
+        "address flags",
+        "address delete and add",
+        "best address flags",
+        "best address delete and add",
+    )
+    most = {1000: 250.0, 10_000: None, 100_000: 1000.0}
+    figures = []
+    for size, limit in most.items():
+        figures += [Figure(f"C: {change}, {size} addresses", "ns", limit) for change in changes]
+        figures.append(Figure(f"C: best address flags, told, {size} addresses", "ns"))
+    for size in (100, 1000, 10_000):
+        for change in ("link carrier", "default route"):
+            name = f"C: {change}, {size} addresses on the link, for each"
+            figures.append(Figure(name, "ns", 100.0))
+    return figures
+
+
+SAME_RSS = 1.01
+"""Peaks of the same program differ by some pages from run to run: 1 % is no difference."""
+
+SHOW_RATIO = Figure("show, 1000 addresses: times python -c pass", "times", 4.0)
+SHOW_MANY = Figure("show, 20000 addresses on 20 links: more than at 1000", "ms", 300.0)
+RUN_RSS = Figure("run, 1000 addresses: peak RSS", "MB", 40.0)
+RUN_WAKE_UPS = Figure("run, 1000 addresses: wake-ups in 10 s without a change", "wake-ups", 0.0)
+
+
+ROUTES = 100_000
+FAMILIES = ("IPv4", "IPv6")
+SIZES = (1000, 10_000)
+"""Addresses of the hosts that both engines are measured with."""
+
+
+def reference(size: int) -> Figure:
+    """What the engine in Python takes for the whole ranking."""
+    return Figure(f"reference: whole ranking, {size} addresses", "ms")
+
+
+def routes_time(what: str, family: str) -> Figure:
+    """What routes that do not matter cost `show`, or `run` until its first decision."""
+    return Figure(f"{what}, {ROUTES} {family} routes: more than without", "ms", 300.0)
+
+
+def routes_rss(what: str, family: str) -> Figure:
+    """What they cost in memory."""
+    return Figure(f"{what}, {ROUTES} {family} routes: peak RSS to that without", "times", SAME_RSS)
+
+
+FIGURES = (
+    *_c_engine(),
+    *map(reference, SIZES),
+    SHOW_RATIO,
+    SHOW_MANY,
+    *(of("show", family) for of in (routes_time, routes_rss) for family in FAMILIES),
+    *(of("run", family) for of in (routes_time, routes_rss) for family in FAMILIES),
+    RUN_RSS,
+    RUN_WAKE_UPS,
+)
+"""In the order of the table."""
+
+
+class Measured:
+    """The values of this run."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, float] = {}
+
+    def put(self, figure: Figure, value: float | None, scale: float = 1) -> None:
+        """Note a value; times `scale` it is in the figure's unit. None = not measured."""
+        assert figure in FIGURES, figure
+        if value is not None:
+            self._values[figure.name] = value * scale
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Each figure with its value, its target, their ratio and whether it is met."""
+        return [_row(figure, self._values.get(figure.name)) for figure in FIGURES]
+
+
+def _row(figure: Figure, value: float | None) -> dict[str, Any]:
+    most = figure.most
+    ratio = None if value is None or not most else value / most
+    met = None if value is None or most is None else value <= most
+    return {**figure._asdict(), "value": value, "ratio": ratio, "met": met}
+
+
+def lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The table as text."""
+    head = ("figure", "measured", "target", "ratio", "")
+    cells = [head, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
+    adjust: tuple[Callable[[str, int], str], ...] = (str.ljust, str.rjust, str.rjust, str.rjust)
+    adjust = (*adjust, str.ljust)
+    return [
+        "  ".join(put(cell, width) for put, cell, width in zip(adjust, line, widths, strict=True))
+        for line in cells
+    ]
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    value, most, unit = row["value"], row["most"], row["unit"]
+    return (
+        row["name"],
+        "not measured" if value is None else f"{value:.4g} {unit}",
+        "" if most is None else f"{most:g} {unit}",
+        "" if row["ratio"] is None else f"{row['ratio']:.2f}",
+        {True: "met", False: "not met", None: ""}[row["met"]],
+    )
+
+
+def median_difference(more: Sequence[float], less: Sequence[float]) -> float:
+    """The median of what the one took more than the other, pair by pair: noise hits both."""
+    return statistics.median(a - b for a, b in zip(more, less, strict=True))
+
+
+def median_ratio(one: Sequence[float], other: Sequence[float]) -> float:
+    """The median of the pairs' ratios."""
+    return statistics.median(a / b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,138 @@
+"""Runs commands as a user does, and says what they took."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import time
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.netns.watching import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from benchmarks.hosts import Host
+
+ADDRTRACKER = os.path.join(sysconfig.get_path("scripts"), "addrtracker")
+PASS = (sys.executable, "-c", "pass")
+SHOW = (ADDRTRACKER, "show", "--output", "json")
+MB = 1_000_000
+
+_QUIET = ((os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),)
+
+# The peak that a process had by its end is to be had from itself alone: what wait4(2) tells
+# counts in its parent, from before exec.
+_SHOW_AND_TELL = """
+import sys
+from tracker.cli.main import run
+status = run(["show", "--output", "json"])
+print(open("/proc/self/status").read(), file=sys.stderr)
+sys.exit(status)
+"""
+
+_AT_ONCE = """
+hostname = "n1"
+state = "{directory}/state"
+[stability]
+settle = "0s"
+settle_max = "0s"
+hold = "0s"
+[publish.files]
+directory = "{directory}/run"
+"""
+
+
+def seconds(command: tuple[str, ...], host: Host, environ: Mapping[str, str] = os.environ) -> float:
+    """From the start of a command inside the host to its end."""
+    with host.namespace.entered():
+        start = time.perf_counter()
+        process = os.posix_spawn(command[0], command, environ, file_actions=_QUIET)
+        _, status = os.waitpid(process, 0)
+        taken = time.perf_counter() - start
+    assert status == 0, (command, status)
+    return taken
+
+
+def peak_of_show(host: Host) -> float:
+    """The largest RSS that `show` has, in MB."""
+    command = [sys.executable, "-c", _SHOW_AND_TELL]
+    with host.namespace.entered():
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return _number(done.stderr, "VmHWM") * 1024 / MB
+
+
+class Run:
+    """`addrtracker run` inside a host, without any wait before it decides."""
+
+    def __init__(self, host: Host, directory: Path) -> None:
+        """Start it; there is a first decision when this returns."""
+        self._host = host
+        files = directory / "run"
+        files.mkdir(parents=True)
+        config = directory / "addrtracker.toml"
+        config.write_text(_AT_ONCE.format(directory=directory))
+        self._watch = Watch(str(files))
+        self._node = files / "node.json"
+        command = [ADDRTRACKER, "run", "--config", str(config)]
+        with host.namespace.entered():
+            start = time.perf_counter()
+            self._process = subprocess.Popen(command, stderr=subprocess.PIPE)
+            assert self._process.stderr is not None
+            told = self._first_decision(self._process.stderr)
+            self.seconds = time.perf_counter() - start
+        """From the start of the process to the line that tells the first decision."""
+        assert told["ipv4"] is not None
+        assert told["ipv6"] is not None
+
+    @staticmethod
+    def _first_decision(log: Iterable[bytes]) -> dict[str, str | None]:
+        for line in log:
+            told: dict[str, str | None] = json.loads(line)
+            if told["event"] == "following":
+                return told
+        raise AssertionError("the daemon ended before it decided")
+
+    def wait_published(self) -> None:
+        """Wait until the first decision is on the disk: then it has nothing left to do."""
+        self._watch.wait(self._node.exists, 20, "node.json")
+
+    def scrape(self) -> None:
+        """Ask for the metrics, as Prometheus does."""
+        with self._host.namespace.entered():
+            answer = urllib.request.urlopen("http://127.0.0.1:9797/metrics", timeout=10)
+        with answer:
+            assert b"addrtracker_candidates" in answer.read()
+
+    def rss(self) -> dict[str, float]:
+        """Resident memory in MB: VmRSS now, VmHWM its peak."""
+        text = Path(f"/proc/{self._process.pid}/status").read_text()
+        return {name: _number(text, name) * 1024 / MB for name in ("VmRSS", "VmHWM")}
+
+    def wake_ups(self) -> int:
+        """How often its threads gave up the processor since they started."""
+        tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
+        return sum(
+            _number((task / "status").read_text(), "voluntary_ctxt_switches") for task in tasks
+        )
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+        self._watch.close()
+
+
+def _number(status: str, name: str) -> int:
+    """A number of /proc/PID/status; sizes are in KiB."""
+    found = re.search(rf"^{name}:\s+(\d+)", status, re.MULTILINE)
+    assert found is not None, name
+    return int(found[1])

@@ -1,0 +1,82 @@
+"""`addrtracker show --output json` as a whole process, by turns with what it is compared with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.figures import (
+    FAMILIES,
+    SHOW_MANY,
+    SHOW_RATIO,
+    Measured,
+    median_difference,
+    median_ratio,
+    routes_rss,
+    routes_time,
+)
+from benchmarks.processes import PASS, SHOW, peak_of_show, seconds
+from benchmarks.samples import hand_over, measured
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+    from benchmarks.hosts import Hosts
+
+ROUNDS = 41
+PEAKS = 5
+
+Samples = dict[str, list[float]]
+
+PLAIN = "python -c pass"
+FEW = "show, 1000 addresses"
+MANY = "show, 20000 addresses on 20 links"
+ROUTES = {family: f"show, 1000 addresses and 100000 {family} routes" for family in FAMILIES}
+
+COMMANDS = {
+    PLAIN: ("1000", PASS),
+    FEW: ("1000", SHOW),
+    MANY: ("20000", SHOW),
+    **{name: (family, SHOW) for family, name in ROUTES.items()},
+}
+"""The host and the command of each."""
+
+
+@pytest.fixture(scope="module")
+def samples(hosts: Hosts) -> Samples:
+    """One of each in every round: what disturbs a round disturbs all of them."""
+    found: Samples = {name: [] for name in COMMANDS}
+    for _ in range(ROUNDS):
+        for name, (host, command) in COMMANDS.items():
+            found[name].append(seconds(command, hosts[host]))
+    return found
+
+
+@pytest.mark.benchmark(group="process: show", timer=measured)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_process(name: str, samples: Samples, benchmark: BenchmarkFixture) -> None:
+    hand_over(benchmark, samples[name])
+
+
+def test_figures(samples: Samples, figures: Measured) -> None:
+    few = samples[FEW]
+    figures.put(SHOW_RATIO, median_ratio(few, samples[PLAIN]))
+    figures.put(SHOW_MANY, median_difference(samples[MANY], few), 1e3)
+    for family, name in ROUTES.items():
+        figures.put(routes_time("show", family), median_difference(samples[name], few), 1e3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_peak(family: str, hosts: Hosts, figures: Measured) -> None:
+    pairs = [(peak_of_show(hosts[family]), peak_of_show(hosts["1000"])) for _ in range(PEAKS)]
+    figures.put(routes_rss("show", family), median_ratio(*zip(*pairs, strict=True)))
+
+
+@pytest.mark.benchmark(group="process: show", timer=measured)
+def test_without_bytecode(hosts: Hosts, benchmark: BenchmarkFixture, tmp_path: Path) -> None:
+    """As after an installation that compiled nothing: every module is compiled first."""
+    environ = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    hand_over(benchmark, [seconds(SHOW, hosts["1000"], environ) for _ in range(7)])
