@@ -17,7 +17,7 @@
 
 #define AT_CRITERIA_MAX	  24
 #define AT_SELECTIONS_MAX 16
-#define AT_PATTERN_LEN	  64
+#define AT_PATTERN_LEN	  128
 
 /* Why an address is no candidate; 0 = it is one. Order = order of the checks. */
 enum at_reject {

@@ -110,6 +110,10 @@ class Network(NamedTuple):
     address: bytes
 
 
+PATTERN_MOST = 127
+"""Bytes that a glob of interface names may have (AT_PATTERN_LEN without its end)."""
+
+
 class PolicyTable(NamedTuple):
     """A policy as the engines run it (struct at_policy)."""
 

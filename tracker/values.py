@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 from tracker.address import network_text, parse, parse_network, text
 from tracker.config import Listen
-from tracker.model import NANOSECONDS
+from tracker.model import NANOSECONDS, PATTERN_MOST
 
 T = TypeVar("T")
 
@@ -35,9 +35,6 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,8}|\d{1,10}", re.ASCII)
 DURATION = 'a duration such as "500ms", "10s" or "2m"'
 ADDRESSES = 'a list of IP addresses such as ["192.0.2.10", "2001:db8::10"]'
 NETWORKS = 'a list of networks such as ["10.0.0.0/8", "fd00::/8"]'
-
-PATTERN_MOST = 63
-"""Bytes of a glob that the engine can hold (AT_PATTERN_LEN without its end)."""
 
 TABLE_FILES = ("/etc/iproute2/rt_tables", "/usr/share/iproute2/rt_tables")
 _TABLES = {"main": 254, "default": 253}

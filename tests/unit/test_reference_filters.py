@@ -164,6 +164,7 @@ def test_an_address_in_another_vrf_is_none_of_ours(
         ("docker0", "bridge", Reject.EXCLUDED_INTERFACE),
         ("br-0123456789ab", "bridge", Reject.EXCLUDED_INTERFACE),
         ("br-0123456789az", "bridge", GOOD),
+        ("br-PRODUCTION01", "bridge", GOOD),
         ("br-ex", "openvswitch", GOOD),
         ("br0", "bridge", GOOD),
         ("dummy0", "dummy", Reject.EXCLUDED_INTERFACE),

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tracker.address import host_network, parse_network
 from tracker.errors import ConfigError
-from tracker.model import FAMILIES, Fallback, Network, PolicyTable
+from tracker.model import FAMILIES, PATTERN_MOST, Fallback, Network, PolicyTable
 from tracker.policy.criteria import DEFAULT_ORDER, DISPLACING
 from tracker.policy.defaults import EXCLUDED_KINDS, EXCLUDED_NAMES
 
@@ -15,9 +15,6 @@ T = TypeVar("T")
 
 TABLE_MAIN = 254
 TABLE_MOST = 0xFFFFFFFF
-
-PATTERN_MOST = 63
-"""Bytes that a pattern may have (AT_PATTERN_LEN without its end)."""
 
 _INTERFACE = "interface:"
 _FALLBACKS = {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-DOCKER_BRIDGE = "br-" + "[0-f]" * 12
-"""br- and 12 hex digits, as Docker names its networks. The range holds a little more (capital
-letters and `_`), for an engine's pattern has room for 63 bytes."""
+DOCKER_BRIDGE = "br-" + "[0-9a-f]" * 12
+"""br- and 12 hex digits, as Docker names its networks."""
 
 EXCLUDED_NAMES = (
     "docker*",
