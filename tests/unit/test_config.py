@@ -166,7 +166,8 @@ _DURATION = 'allowed: a duration such as "500ms", "10s" or "2m"'
 _ADDRESSES = 'allowed: a list of IP addresses such as ["192.0.2.10", "2001:db8::10"]'
 _NETWORKS = 'allowed: a list of networks such as ["10.0.0.0/8", "fd00::/8"]'
 _GLOBS = (
-    'allowed: a list of interface names or globs such as ["wg*", "!docker0"], each of 1 to 127 bytes'
+    'allowed: a list of interface names or globs such as ["wg*", "!docker0"], '
+    "each of 1 to 127 bytes"
 )
 _OTHER_MODE = (
     'allowed: in this release only []: this key belongs to a mode other than "default-route"'
