@@ -39,6 +39,7 @@ SAME_RSS = 1.01
 """Peaks of the same program differ by some pages from run to run: 1 % is no difference."""
 
 SHOW_RATIO = Figure("show, 1000 addresses: times python -c pass", "times", 4.0)
+SHOW_RATIO_CPU = Figure("the same by processor time", "times")
 SHOW_MANY = Figure("show, 20000 addresses on 20 links: more than at 1000", "ms", 300.0)
 RUN_RSS = Figure("run, 1000 addresses: peak RSS", "MB", 40.0)
 RUN_WAKE_UPS = Figure("run, 1000 addresses: wake-ups in 10 s without a change", "wake-ups", 0.0)
@@ -69,6 +70,7 @@ FIGURES = (
     *_c_engine(),
     *map(reference, SIZES),
     SHOW_RATIO,
+    SHOW_RATIO_CPU,
     SHOW_MANY,
     *(of("show", family) for of in (routes_time, routes_rss) for family in FAMILIES),
     *(of("run", family) for of in (routes_time, routes_rss) for family in FAMILIES),
