@@ -15,6 +15,7 @@ from tracker.address import family_of
 from tracker.config import Config, kernel_hostname
 from tracker.errors import ConfigError
 from tracker.model import FAMILIES, NANOSECONDS
+from tracker.printable import printable
 
 AUDIT_LEAST = NANOSECONDS
 
@@ -131,10 +132,12 @@ def parse(raw: bytes, path: str) -> Config:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: byte {error.start} is not UTF-8; allowed is TOML") from None
     except tomllib.TOMLDecodeError as error:
-        line = values.printable(" ".join(str(error).split()))
+        line = printable(" ".join(str(error).split()))
         raise ConfigError(f"{path}: is not TOML: {line}") from None
     except RecursionError:
         raise ConfigError(f"{path}: is not TOML: nested too deeply") from None
+    except ValueError:  # Python refuses to read a number of thousands of digits
+        raise ConfigError(f"{path}: is not TOML: a number is too long") from None
     return from_data(data, path)
 
 
@@ -199,7 +202,7 @@ class _Reader:
         self._path = path
 
     def fail(self, key: str, value: object, allowed: str, detail: str = "") -> NoReturn:
-        because = f" ({values.printable(detail)})" if detail else ""
+        because = f" ({printable(detail)})" if detail else ""
         raise ConfigError(
             f"{self._path}: {key} = {values.shown(value)}{because}; allowed: {allowed}"
         )
@@ -231,6 +234,6 @@ class _Reader:
         near = difflib.get_close_matches(name, schema, 1, 0.6)
         hint = f"; the nearest is {dot}{near[0]}" if near else ""
         raise ConfigError(
-            f"{self._path}: {values.printable(dot + name)}: unknown key{hint}; "
+            f"{self._path}: {printable(dot + name)}: unknown key{hint}; "
             f"allowed: {', '.join(schema)}"
         )

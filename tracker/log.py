@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TextIO, cast
 import structlog
 
 from tracker.model import NANOSECONDS, Change
+from tracker.printable import printable
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger, Processor
+    from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 
 class _Unfailing:
@@ -33,6 +34,11 @@ class _Unfailing:
             self._stream.flush()
 
 
+def _printable(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """No name of an interface may move the cursor of whoever looks at the log."""
+    return {k: printable(v) if isinstance(v, str) else v for k, v in event.items()}
+
+
 def logger(
     stream: TextIO | None = None,
     *,
@@ -44,6 +50,7 @@ def logger(
     render: list[Processor]
     if stream.isatty():
         render = [
+            _printable,
             structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
             structlog.dev.ConsoleRenderer(
                 colors="NO_COLOR" not in environ,

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from tracker.address import network_text, parse, parse_network, text
 from tracker.config import Listen
 from tracker.model import NANOSECONDS, PATTERN_MOST
+from tracker.printable import printable
 
 T = TypeVar("T")
 
@@ -246,8 +247,3 @@ def shown(value: Any) -> str:
         line = str(value)
     line = printable(line)
     return line if len(line) <= 60 else line[:57] + "..."
-
-
-def printable(text_: str) -> str:
-    """The text in one line: what cannot be printed becomes an escape."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text_)

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "tracker"
 
 # From the kernel to the user; a name is a module or a whole package below tracker.
 LAYERS = (
-    ("__init__", "model", "errors", "clock", "address", "atomic", "log", "notify"),
+    ("__init__", "model", "errors", "clock", "address", "atomic", "log", "notify", "printable"),
     ("capture", "engine"),
     ("policy",),
     ("decision",),

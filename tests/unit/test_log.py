@@ -67,6 +67,15 @@ def test_a_terminal_gets_keys_and_values() -> None:
     assert "\x1b" not in line
 
 
+def test_no_name_moves_the_cursor_of_a_terminal() -> None:
+    cause = Cause("RTM_NEWADDR 192.0.2.10/24 e\x1b[2J\udcff\u202e", None, None)
+    stream = Terminal()
+    log_change(logger(stream, environ={"NO_COLOR": "1"}), CHANGE._replace(cause=cause))
+    [line] = stream.getvalue().splitlines()
+    assert r"e\x1b[2J\xff\u202e" in line.replace(r"\\", "\\")
+    assert line.isprintable()
+
+
 def test_debug_lines_are_for_who_asks() -> None:
     quiet, verbose = io.StringIO(), io.StringIO()
     logger(quiet).debug("held")

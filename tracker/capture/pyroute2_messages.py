@@ -177,7 +177,7 @@ def _link(message: Any, _type: int) -> Converted:
     data = info.get_attr("IFLA_INFO_DATA") if kind == "vrf" else None
     link = Link(
         ifindex=message["index"],
-        name=message.get_attr("IFLA_IFNAME") or "",
+        name=_name(message.get_attr("IFLA_IFNAME")),
         flags=message["flags"],
         master=message.get_attr("IFLA_MASTER") or 0,
         lower=message.get_attr("IFLA_LINK") or 0,
@@ -185,9 +185,14 @@ def _link(message: Any, _type: int) -> Converted:
         mtu=message.get_attr("IFLA_MTU") or 0,
         type=message["ifi_type"],
         operstate=_operstate(message.get_attr("IFLA_OPERSTATE")),
-        kind=(kind or "")[:15],
+        kind=_name(kind)[:15],
     )
     return link, False
+
+
+def _name(name: str | bytes | None) -> str:
+    """A name is bytes; pyroute2 leaves one that is no UTF-8 as it came."""
+    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name or ""
 
 
 def _operstate(value: Any) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
+
+from tracker.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,9 +33,9 @@ _WHOLE = {"", "address", "family", "features", "capabilities", "sysctls"}
 
 def console() -> Console:
     """Standard output for tables."""
-    from rich.console import Console  # noqa: PLC0415 - JSON needs none
+    from tracker.cli.screen import Screen  # noqa: PLC0415 - JSON needs none
 
-    return Console(highlight=False, markup=False)
+    return Screen()
 
 
 def table(*columns: str) -> Table:
@@ -47,5 +50,6 @@ def table(*columns: str) -> Table:
 
 
 def warn(line: str) -> None:
-    """One line on standard error."""
-    print(f"addrtracker: {line}", file=sys.stderr)
+    """One line on standard error, whatever names are in it; where that is gone, nothing."""
+    with contextlib.suppress(OSError):
+        print(f"addrtracker: {printable(line)}", file=sys.stderr)

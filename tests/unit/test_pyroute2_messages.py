@@ -1,0 +1,20 @@
+"""What pyroute2 decodes, where that is not what the kernel meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import netlink_bytes
+from tracker.capture.payload import Header, Link, Record
+from tracker.capture.pyroute2_messages import decode, heads
+
+
+@pytest.mark.parametrize("name", [b"eth0", "\u65e5".encode(), b"e\xff", b"e\x1b[2J"])
+def test_any_name_that_the_kernel_takes_is_read(name: bytes) -> None:
+    message = netlink_bytes.encode(Record(Header(), Link(2, "N" * len(name))))
+    data = message.replace(b"N" * len(name), name)
+    [head] = heads(data)
+    record = decode(data, head, 0)
+    assert record is not None
+    assert isinstance(record.payload, Link)
+    assert record.payload.name.encode("utf-8", "surrogateescape") == name
