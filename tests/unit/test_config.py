@@ -391,6 +391,7 @@ def test_a_wrong_file_gets_one_line(text: str, line: str) -> None:
         (b'state = "\xff"', "f.toml: byte 9 is not UTF-8; allowed is TOML"),
         (b"\x00", "f.toml: is not TOML: "),
         (b"a = " + b"[" * 100_000, "f.toml: is not TOML: "),
+        (b"a = " + b"9" * 5000, "f.toml: is not TOML: a number is too long"),
     ],
 )
 def test_what_is_not_toml_gets_one_line(raw: bytes, start: str) -> None:

@@ -58,6 +58,8 @@ PAIRS: list[tuple[str | bytes, str]] = [
     ('{"links": []} {"links": []}', "a case or snapshot with something beside it"),
     (b"ADDRTRK9", "another format; allowed: a recording of format ADDRTRK1"),
     (b"\xff\xfe", "not a text file"),
+    ("[" * 100_000, "nested too deeply"),
+    ('{"links": ' + "9" * 5000 + "}", "a number is too long"),
 ]
 
 
@@ -188,6 +190,11 @@ WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
     (("events", 1, "data", "ifindex"), None, "events[1].data.ifindex: missing; allowed: 1 to"),
     (("events", 1, "t"), "now", 'events[1].t: "now"; allowed: seconds since start'),
     (("config",), [], "config: []; allowed: an object"),
+    (
+        ("config",),
+        {"previously_published": ["eth0"]},
+        'config.previously_published: ["eth0"]; allowed: a list of IPv4 or IPv6 addresses',
+    ),
 ]
 
 
@@ -216,7 +223,8 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
         load([str(tmp_path / "none")])
 
 
-ODD: list[Any] = [None, 0, -1, 1 << 40, 1.5, "", "x", "\u00ff" * 20, [], [7], {}, {"a": 1}, True]
+ODD: list[Any] = [None, 0, -1, 1 << 40, 1.5, "", "x", "\u00ff" * 20, "\ud800", [], [7], {}]
+ODD += [{"a": 1}, True]
 
 
 def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

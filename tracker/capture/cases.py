@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tracker.address import parse, text
 from tracker.capture import names
 from tracker.capture.fields import U32, Fields
 from tracker.capture.record import Op
@@ -88,9 +89,18 @@ def read_case(fields: Fields) -> Case:
         snapshot=snapshot,
         events=_read_events(given, snapshot),
         config=read_config(config),
-        previously_published=tuple(config.strings("previously_published")),
+        previously_published=_read_published(config),
         expected=_read_expected(fields) if "expected" in fields else None,
     )
+
+
+def _read_published(config: Fields) -> tuple[str, ...]:
+    """Addresses of the last run, in canonical text."""
+    listed = config.strings("previously_published")
+    try:
+        return tuple(text(parse(entry)) for entry in listed)
+    except ValueError:
+        raise config.error("previously_published", "a list of IPv4 or IPv6 addresses") from None
 
 
 def _read_expected(fields: Fields) -> Expected:

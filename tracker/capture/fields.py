@@ -40,11 +40,13 @@ def json_values(text: str, path: str) -> list[Any]:
             break
         try:
             value, at = decoder.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError) as error:
-            place = f"line {text.count(chr(10), 0, at) + 1}"
-            if isinstance(error, json.JSONDecodeError):
-                place = f"line {error.lineno} column {error.colno}"
+        except json.JSONDecodeError as error:
+            place = f"line {error.lineno} column {error.colno}"
             raise InputError(f"{path}: {place}: not JSON; allowed: JSON") from None
+        except (RecursionError, ValueError) as error:
+            # Python refuses to read a number of thousands of digits.
+            what = "a number is too long" if isinstance(error, ValueError) else "nested too deeply"
+            raise InputError(f"{path}: {what}; allowed: JSON") from None
         values.append(value)
     if not values:
         raise InputError(f"{path}: the file is empty; allowed: JSON or a recording")
@@ -146,7 +148,11 @@ class Fields:
     def name(self, name: str) -> str:
         """The name of a link, 1 to 15 bytes."""
         value = self.string(name)
-        if len(value.encode("utf-8", "surrogateescape")) > 15 or "\0" in value:
+        try:
+            fits = len(value.encode("utf-8", "surrogateescape")) <= 15
+        except UnicodeEncodeError:  # half a surrogate pair stands for no byte
+            fits = False
+        if not fits or "\0" in value:
             raise self.error(name, "a link's name, 1 to 15 bytes")
         return value
 
