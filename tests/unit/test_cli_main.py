@@ -116,11 +116,12 @@ def test_a_network_namespace_that_is_not_there_gets_one_line(
     assert answer.err.count("\n") == 1
 
 
-def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path, output: str) -> None:
     read, written = os.pipe()
     os.close(read)
     process = start(
-        *("show", "--from", write(tmp_path, HOST), "--output", "json", *ENGINE),
+        *("show", "--from", write(tmp_path, HOST), "--output", output, *ENGINE),
         stdout=written,
         stderr=subprocess.PIPE,
     )
@@ -139,6 +140,41 @@ def test_output_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 4
     assert err == b"addrtracker: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "status"),
+    [
+        ((2,), ("nope",), 2),
+        ((0, 1, 2), ("nope",), 2),
+        ((0, 1, 2), ("--help",), 0),
+    ],
+)
+def test_streams_that_are_closed_change_no_status(
+    closed: tuple[int, ...], arguments: tuple[str, ...], status: int
+) -> None:
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    process = start(*arguments, stdout=subprocess.PIPE, preexec_fn=close)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (status, b"")
+
+
+def test_an_error_is_one_line_whatever_it_names(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = run(capsys, "show", "--config", "no\nsuch\x1b[2Jfile")
+    assert answer.err == (
+        r"addrtracker: no\x0asuch\x1b[2Jfile: cannot be read: No such file or directory" "\n"
+    )
+
+
+def test_a_name_cannot_move_the_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    links = [{**link, "name": "e\x1b[2J\u202e"} for link in HOST["links"][1:2]]
+    path = write(tmp_path, {**HOST, "links": links})
+    answer = run(capsys, "show", "--from", path, "--output", "table", *ENGINE)
+    assert r"e\x1b[2J\u202e" in answer.out
+    assert answer.out.replace("\n", "").isprintable()
 
 
 def test_a_name_that_is_no_text_is_printed_nevertheless(tmp_path: Path) -> None:

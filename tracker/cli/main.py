@@ -7,6 +7,7 @@ one that is meant is imported: `show` has to start fast.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from importlib import import_module
@@ -14,6 +15,7 @@ from typing import NoReturn
 
 import tracker
 from tracker.cli.options import Arguments, nearest, parse, usage
+from tracker.cli.output import warn
 from tracker.errors import TrackerError, UsageError
 
 COMMANDS = {
@@ -33,17 +35,25 @@ OUTPUT_STATUS = 4
 
 def main() -> NoReturn:
     """The process: run what its command line says, then end."""
+    _open_streams()
     status = run(sys.argv[1:])
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
     # Python would spend a sixth of show's time on freeing what the kernel takes back anyway.
-    sys.stderr.flush()
     os._exit(status)
+
+
+def _open_streams() -> None:
+    """Where the caller closed one of the three streams, nobody is there: neither to be told,
+    nor to be sent what is written to a socket or file that would get its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def run(arguments: list[str]) -> int:
     """Run one command; the exit status. Every error is one line on standard error."""
-    if sys.stdout is None:
-        # Closed by the caller: then there is nobody to tell.
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         # Names of interfaces are bytes; those that are no UTF-8 shall not end a table.
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -54,12 +64,9 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return SIGINT_STATUS
     except BrokenPipeError:
-        # Whoever read has had enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 0  # whoever read has had enough
     except OSError as error:
         where = error.filename or "standard output"
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _fail(f"{where}: {error.strerror}", OUTPUT_STATUS)
     return status
 
@@ -84,7 +91,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _fail(line: str, status: int) -> int:
-    print(f"addrtracker: {line}", file=sys.stderr)
+    warn(line)
     return status
 
 
