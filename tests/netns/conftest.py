@@ -10,12 +10,10 @@ import pytest
 
 from tests.netns.daemon import QUICK, Daemon, Reader
 from tests.netns.following import Following
-from tests.netns.namespace import Namespace
+from tests.netns.namespace import PROGRAMS, Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-PROGRAMS = Path(__file__).resolve().parents[2] / ".build/programs/bin"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

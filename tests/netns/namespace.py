@@ -8,12 +8,16 @@ import itertools
 import json
 import os
 import subprocess
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tests.netns.watching import Announcements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+PROGRAMS = Path(__file__).resolve().parents[2] / ".build/programs/bin"
+"""What tools/unpack-programs makes."""
 
 CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)

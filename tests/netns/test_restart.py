@@ -132,4 +132,8 @@ def test_readers_see_whole_documents_while_the_daemon_dies_again_and_again(
             daemon.start()
         daemon.wait_primary("ipv4", f"192.0.2.{last + 1}")
     reader.finish()
-    assert reader.seen["ipv4"] == [f"192.0.2.{number}" for number in range(10, 31)]
+    # A reader may miss one that is soon replaced; it never sees one twice or out of order.
+    wanted = [f"192.0.2.{number}" for number in range(10, 31)]
+    seen = reader.seen["ipv4"]
+    assert [address for address in wanted if address in seen] == seen
+    assert (seen[0], seen[-1]) == (wanted[0], wanted[-1])

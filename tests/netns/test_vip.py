@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.netns.namespace import Namespace, connect
+from tests.netns.namespace import PROGRAMS, Namespace, connect
 
 if TYPE_CHECKING:
     import subprocess
@@ -36,6 +36,8 @@ vrrp_instance VI {{
   }}
 }}
 """
+# Newer versions read a file below /etc that comes with the package.
+PRIVATE = f"mount -t overlay -o lowerdir={PROGRAMS.parent}/root/etc:/etc etc /etc"
 
 
 # Lower than the nodes' own addresses, so that it would win a comparison of addresses.
@@ -62,10 +64,11 @@ def test_a_virtual_address_never_becomes_the_primary_one(
         config.write_text(
             CONFIG.format(name=own, priority=priority, own=own, peer=peer, vip=f"{vip}/{length}")
         )
-        return start_program(
-            nodes[own], program("keepalived"), "-n", "-l", "-D", "-P", "-f", str(config),
-            "-p", str(tmp_path / f"{own}.pid"), "-r", str(tmp_path / f"{own}-vrrp.pid"),
-        )  # fmt: skip
+        command = (
+            f"{PRIVATE} && exec {program('keepalived')} -n -l -D -P -f {config} "
+            f"-p {tmp_path}/{own}.pid -r {tmp_path}/{own}-vrrp.pid"
+        )
+        return start_program(nodes[own], "unshare", "-m", "sh", "-c", command)
 
     daemons = {own: start_daemon(node) for own, node in nodes.items()}
     for own, daemon in daemons.items():
