@@ -84,7 +84,7 @@ class Daemon:
         self._files = self._worker(FilesPublisher(config.files, reorder=config.families_written))
         memory = None
         if config.state:
-            state = StateFile(config.state)
+            state = StateFile(config.state, self._report_memory)
             memory = Memory(state, self._worker(state))
         self.session = make_session(memory)
 
@@ -182,6 +182,9 @@ class Daemon:
             self._log.warning("cannot publish, trying again", publisher=name, error=str(error))
         else:
             self._log.info("publishing again", publisher=name)
+
+    def _report_memory(self, error: str) -> None:
+        self._log.warning("the last decision cannot be read, starting without it", error=error)
 
     def _metrics(self) -> MetricsServer | None:
         if self._config.metrics is None:

@@ -126,7 +126,9 @@ class Decider:
             self._adopt(view.incumbent)
         elif last.same_boot and last.hold_until is not None and last.hold_until > now:
             self.state = State.HOLDING
-            self._hold_until = last.hold_until
+            # No longer than a hold that begins now: the file may be damaged, or the clock another
+            # one, as in a container that was moved.
+            self._hold_until = min(last.hold_until, now + self._stability.hold)
         elif last.same_boot and last.lost:
             self.state = State.LOST
         else:

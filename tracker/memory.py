@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tracker.atomic import write_atomically
+from tracker.address import family_of, parse, text
+from tracker.atomic import remove_leftovers, write_atomically
 from tracker.decision import Remembered
 from tracker.errors import PublishError
+from tracker.model import NANOSECONDS
 from tracker.session import LastRun
 
 SCHEMA = "addrtracker.state/v1"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_GENERATION_END = 1 << 63
+_TIME_END_NS = 253_402_300_800 * NANOSECONDS
+"""The year 10000, which no RFC 3339 time can name."""
 
 
 class StateFile:
@@ -20,31 +26,40 @@ class StateFile:
 
     name = "state"
 
-    def __init__(self, directory: str, boot_id: str | None = None) -> None:
+    def __init__(
+        self, directory: str, complain: Callable[[str], None], boot_id: str | None = None
+    ) -> None:
+        """`complain` gets one line where there is a file and it is not of our making."""
         self.path = Path(directory) / "decision.json"
+        self._complain = complain
+        self._swept = False
         self._boot_id = boot_id if boot_id is not None else _BOOT_ID.read_text().strip()
 
     def load(self) -> LastRun | None:
-        """The last run's decision; None if there is none or the file is not of our making."""
+        """The last run's decision; None if there is none, or none that can be read."""
         try:
-            data = json.loads(self.path.read_bytes())
-            if data["schema"] != SCHEMA:
-                return None
-            same = data["boot_id"] == self._boot_id
-            remembered = {
-                (name, family): Remembered(
-                    address=str(entry["address"]),
-                    hold_until=entry["hold_until"] if same else None,
-                    named=bool(entry["named"]),
-                    lost=bool(entry["lost"]) and same,
-                    same_boot=same,
-                )
-                for name, families in data["selections"].items()
-                for family, entry in families.items()
-            }
-            return LastRun(int(data["generation"]), int(data["time_ns"]), remembered)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return self._last_run(json.loads(self.path.read_bytes()))
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            self._complain(f"{self.path}: {error.strerror}")
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            self._complain(f"{self.path}: not a decision of {SCHEMA}: {error!r}")
+        return None
+
+    def _last_run(self, data: dict[str, Any]) -> LastRun:
+        """Nothing in a file that was damaged may stop the daemon: every value is looked at."""
+        _expect(data["schema"] == SCHEMA)
+        same = data["boot_id"] == self._boot_id
+        remembered = {
+            (name, family): _remembered(family, entry, same_boot=same)
+            for name, families in data["selections"].items()
+            for family, entry in families.items()
+        }
+        generation, time_ns = data["generation"], data["time_ns"]
+        _expect(type(generation) is int and 0 <= generation < _GENERATION_END)
+        _expect(type(time_ns) is int and 0 <= time_ns < _TIME_END_NS)
+        return LastRun(generation, time_ns, remembered)
 
     def document(self, last: LastRun) -> dict[str, Any]:
         """What the file holds."""
@@ -68,7 +83,30 @@ class StateFile:
         """Write the file; raises PublishError where the directory cannot be written."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._swept:
+                remove_leftovers(self.path.parent)
+                self._swept = True
             write_atomically(self.path, (json.dumps(document, indent=1) + "\n").encode())
         except OSError as error:
             raise PublishError(f"state: {error.filename or self.path}: {error.strerror}") from None
         return 1
+
+
+def _remembered(family: str, entry: dict[str, Any], *, same_boot: bool) -> Remembered:
+    address = text(parse(entry["address"]))
+    _expect(family_of(address) == family)
+    hold_until, named, lost = entry["hold_until"], entry["named"], entry["lost"]
+    _expect(hold_until is None or type(hold_until) is int)
+    _expect(isinstance(named, bool) and isinstance(lost, bool))
+    return Remembered(
+        address=address,
+        hold_until=hold_until if same_boot else None,
+        named=named,
+        lost=lost and same_boot,
+        same_boot=same_boot,
+    )
+
+
+def _expect(is_so: bool) -> None:
+    if not is_so:
+        raise ValueError("a value that is none of ours")

@@ -318,6 +318,12 @@ def test_a_restart_goes_on_with_a_running_hold() -> None:
     assert decider.address == B
 
 
+def test_a_restart_holds_no_longer_than_it_would_by_itself() -> None:
+    decider = Decider(POLICY, STABILITY, T0, remembered(hold_until=T0 + 3600 * S))
+    decider.step(T0, view(row(B), None))
+    assert decider.deadline == T0 + STABILITY.hold
+
+
 def test_a_hold_of_an_earlier_boot_means_nothing() -> None:
     last = remembered(hold_until=T0 + 3 * S, same_boot=False)
     decider = Decider(POLICY, STABILITY, T0, last)
