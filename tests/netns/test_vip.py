@@ -36,8 +36,11 @@ vrrp_instance VI {{
   }}
 }}
 """
-# Newer versions read a file below /etc that comes with the package.
-PRIVATE = f"mount -t overlay -o lowerdir={PROGRAMS.parent}/root/etc:/etc etc /etc"
+# Newer versions read a file below /etc that comes with the package, and lock one below /run.
+PRIVATE = (
+    f"mount -t overlay -o lowerdir={PROGRAMS.parent}/root/etc:/etc etc /etc && "
+    "mount -t tmpfs run /run"
+)
 
 
 # Lower than the nodes' own addresses, so that it would win a comparison of addresses.
