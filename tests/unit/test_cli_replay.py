@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.unit.command import ENGINE, HOST, Answer, run, write
+from tracker.capture.recording import Head, RecordingWriter
+from tracker.model import NANOSECONDS
 
 
 @pytest.fixture
@@ -88,3 +90,13 @@ def test_a_file_with_something_missing_is_one_line(replay: Any, host: Any, start
     assert answer.err.count("\n") == 1
     assert start in answer.err
     assert "allowed" in answer.err
+
+
+def test_a_recording_may_be_quiet_for_years(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "recording"
+    with open(path, "wb") as file:
+        RecordingWriter(file, Head("n1", "boot", NANOSECONDS, 0)).finish(1 << 62)
+    answer = run(capsys, "replay", path, "--output", "json", *ENGINE)
+    assert (answer.status, answer.json["changes"]) == (0, [])

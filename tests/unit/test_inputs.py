@@ -188,7 +188,8 @@ WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
     (("events", 0, "type"), None, "events[0].type: missing; allowed: a string"),
     (("events", 0, "data", "address"), "x", 'events[0].data.address: "x"; allowed: an IPv4 or'),
     (("events", 1, "data", "ifindex"), None, "events[1].data.ifindex: missing; allowed: 1 to"),
-    (("events", 1, "t"), "now", 'events[1].t: "now"; allowed: seconds since start'),
+    (("events", 1, "t"), "now", 'events[1].t: "now"; allowed: seconds since start, 0 to 604800'),
+    (("events", 1, "t"), 1e9, "events[1].t: 1000000000.0; allowed: seconds since start"),
     (("config",), [], "config: []; allowed: an object"),
     (
         ("config",),

@@ -16,6 +16,9 @@ U8 = 0xFF
 U16 = 0xFFFF
 U32 = 0xFFFFFFFF
 
+MOST_SECONDS = 7 * 24 * 3600
+"""How long a case may take: each minute of it has an audit."""
+
 
 def read_text(path: str) -> str:
     """A file as text; InputError if it cannot be read or is not UTF-8."""
@@ -128,12 +131,15 @@ class Fields:
         return value
 
     def seconds(self, name: str) -> float | None:
-        """Seconds, zero or more; None if the field is not there."""
+        """Seconds, from zero to a week; None if the field is not there."""
         value = self.values.get(name)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < U32:
-            raise self.error(name, "seconds since start, 0 or more")
+        allowed = f"seconds since start, 0 to {MOST_SECONDS}"
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(name, allowed)
+        if not 0 <= value <= MOST_SECONDS:
+            raise self.error(name, allowed)
         return float(value)
 
     def string(self, name: str, default: str | None = None) -> str:
