@@ -1,6 +1,6 @@
 # make build   everything into .venv; the command is .venv/bin/addrtracker
 # make run     build, then the daemon in the foreground
-# make test    all checks and tests (root, or user namespaces, for those in network namespaces)
+# make test    all checks and tests (those in network namespaces need root or sudo)
 # make lint    ruff, mypy, clang-format, compiler warnings
 # make fuzz    the libFuzzer harnesses, FUZZ_SECONDS each
 # make soak    N random kernel operations in a network namespace
