@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.figures import (
     FAMILIES,
+    RUN,
     RUN_RSS,
     RUN_WAKE_UPS,
     Measured,
@@ -61,7 +62,7 @@ def starts(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Starts:
     return found
 
 
-@pytest.mark.benchmark(group="process: run to its first decision", timer=measured)
+@pytest.mark.benchmark(group=f"process: {RUN}", timer=measured)
 @pytest.mark.parametrize("host", HOSTS, ids=HOSTS.values())
 def test_start(host: str, starts: Starts, benchmark: BenchmarkFixture) -> None:
     hand_over(benchmark, [start.seconds for start in starts[host]])
@@ -72,7 +73,7 @@ def test_start(host: str, starts: Starts, benchmark: BenchmarkFixture) -> None:
 def test_figures(family: str, starts: Starts, figures: Measured) -> None:
     without, routes = starts["1000"], starts[family]
     more = median_difference([s.seconds for s in routes], [s.seconds for s in without])
-    figures.put(routes_time("run", family), more, 1e3)
+    figures.put(routes_time(RUN, family), more, 1e3)
     ratio = median_ratio([s.peak for s in routes], [s.peak for s in without])
     figures.put(routes_rss("run", family), ratio)
 
