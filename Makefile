@@ -20,7 +20,7 @@ PYTEST_ARGS ?=
 
 PYTHON := .venv/bin/python
 ENGINE := tracker/_engine.abi3.so
-C_FILES := $(wildcard native/*.c native/*.h bpf/*.c bpf/*.h tests/fuzz/*.c tests/fuzz/*.h)
+C_FILES := $(wildcard $(foreach d,native bpf tests/fuzz tests/unit benchmarks,$(d)/*.c $(d)/*.h))
 ENGINE_INPUTS := CMakeLists.txt tools/build-engine \
 	$(wildcard native/*.c native/*.h native/*.cdef native/*.py bpf/*.h)
 
