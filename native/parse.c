@@ -382,7 +382,7 @@ static int parse_group(const struct at_attr *group, struct at_nexthop *nh)
 static int parse_nexthop(const struct message *msg, struct at_nexthop *nh, int *truncated)
 {
 	struct at_attr group = { 0 };
-	int has_id = 0, more;
+	int more;
 	struct at_attrs attrs;
 	struct at_attr attr;
 	struct nhmsg nhm;
@@ -399,7 +399,6 @@ static int parse_nexthop(const struct message *msg, struct at_nexthop *nh, int *
 		switch (attr.type) {
 		case NHA_ID:
 			TRY(at_attr_get(&attr, &nh->id, sizeof(nh->id)));
-			has_id = 1;
 			break;
 		case NHA_OIF:
 			TRY(at_attr_get(&attr, &nh->oif, sizeof(nh->oif)));
@@ -422,7 +421,7 @@ static int parse_nexthop(const struct message *msg, struct at_nexthop *nh, int *
 		}
 	}
 	TRY(more);
-	if (!has_id)
+	if (!nh->id)
 		return -EBADMSG;
 	if (group.data) {
 		*truncated = parse_group(&group, nh);

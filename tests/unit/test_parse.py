@@ -434,6 +434,7 @@ MALFORMED = {
         [(9, struct.pack("=HBBI", 14, 0, 0, 7) + struct.pack("=HH", 6, 5) + bytes(4))]
     ),
     "nexthop without id": nexthop([(5, u32(7))]),
+    "nexthop with id 0": nexthop([(1, u32(0)), (5, u32(7))]),
     "group of odd size": nexthop([(1, u32(9)), (2, bytes(9))], family=0),
     "gateway of no family": nexthop([(1, u32(9)), (6, A4)], family=0),
 }
