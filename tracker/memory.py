@@ -80,16 +80,27 @@ class StateFile:
         }
 
     def publish(self, document: dict[str, Any]) -> int:
-        """Write the file; raises PublishError where the directory cannot be written."""
+        """Write the file if it says something else; how many files. Raises PublishError where
+        the directory cannot be written.
+        """
+        content = (json.dumps(document, indent=1) + "\n").encode()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self._swept:
                 remove_leftovers(self.path.parent)
                 self._swept = True
-            write_atomically(self.path, (json.dumps(document, indent=1) + "\n").encode())
+            if self._present() == content:
+                return 0
+            write_atomically(self.path, content)
         except OSError as error:
             raise PublishError(f"state: {error.filename or self.path}: {error.strerror}") from None
         return 1
+
+    def _present(self) -> bytes | None:
+        try:
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return None
 
 
 def _remembered(family: str, entry: dict[str, Any], *, same_boot: bool) -> Remembered:

@@ -156,7 +156,8 @@ class Session:
     def step(self, until_ns: int = NEVER) -> bool:
         """Wait for one thing to happen, at most until `until_ns` (CLOCK_BOOTTIME).
 
-        True if what people see changed: take `decision()` and `take_changes()`.
+        True if what people see changed, or is to be said again after an audit: take `decision()`
+        and `take_changes()`.
         """
         deadline = min(until_ns, self.deadline())
         latest = max(deadline, self._clock.boot_ns())
@@ -276,7 +277,7 @@ class Session:
         return cause, record.header.boot_ns
 
     def _publish(self) -> bool:
-        """Whether what people see differs from what they last saw."""
+        """Whether what people see differs from what they last saw, or has to be said again."""
         if not self._may_publish():
             return False
         self._remember()
@@ -314,6 +315,9 @@ class Session:
             self.source.dump(scope, audit=True)
         if drifts := self.engine.drifts():
             self._drifts.append(drifts)
+        # What was written may be gone as well.
+        self._kept = None
+        self._published = None
         self._plan_audit()
 
     def _plan_audit(self) -> None:

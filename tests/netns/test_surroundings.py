@@ -1,0 +1,31 @@
+"""What is around the daemon goes away, and comes back."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from tests.netns.daemon import QUICK, Daemon
+from tests.netns.namespace import Namespace, connect
+
+if TYPE_CHECKING:
+    from tests.netns.conftest import StartDaemon
+
+AUDITS = QUICK + '[capture]\naudit = "1s"\n'
+
+
+def test_files_that_someone_removed_come_back(
+    host: Namespace, router: Namespace, start_daemon: StartDaemon
+) -> None:
+    connect(host, "eth0", router, "host0")
+    host.ip("addr add 192.0.2.10/24 dev eth0")
+    host.ip("route add default via 192.0.2.1")
+    daemon: Daemon = start_daemon(host, AUDITS)
+    document = daemon.wait_primary("ipv4", "192.0.2.10")
+    (daemon.files / "node.json").unlink()
+    (daemon.files / "ipv4").unlink()
+    shutil.rmtree(daemon.directory / "state")
+    assert daemon.wait(lambda found: found["primary"]["ipv4"], "node.json once more") == document
+    assert (daemon.files / "ipv4").read_text() == "192.0.2.10"
+    assert daemon.stop() == 0
+    assert (daemon.directory / "state/decision.json").exists()
