@@ -39,8 +39,9 @@ POLICIES = {
     ),
 }
 TAP_BYTES = 4 << 20
-PATIENCE_NS = 5 * NANOSECONDS
-"""How long the kernel may take to announce a carrier (linkwatch waits up to a second)."""
+PATIENCE_NS = 10 * NANOSECONDS
+"""How long the kernel may take to announce a carrier (linkwatch waits up to a second), and a busy
+machine to confirm it (tracker/capture/resync.py)."""
 
 
 class DifferenceError(Exception):

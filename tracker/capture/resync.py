@@ -2,7 +2,7 @@
 
 A loss is answered at once, then at most once a second, doubling to once in ten seconds while
 losses go on. A rule that wants its inference confirmed is answered at once, then at most every
-100 ms, or twenty times as long as the last dump of that scope took.
+100 ms, or twenty times as long as the last dump of that scope took, but within 5 s.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LOSS_FIRST_NS = NANOSECONDS
 LOSS_MOST_NS = 10 * NANOSECONDS
 CONFIRM_NS = NANOSECONDS // 10
+CONFIRM_MOST_NS = 5 * NANOSECONDS
 CONFIRM_SHARE = 20
 
 
@@ -44,7 +45,8 @@ class _Pace:
             self.loss_interval = min(LOSS_MOST_NS, 2 * self.loss_interval or LOSS_FIRST_NS)
             self.loss_last = began_ns
             self.loss_at = began_ns + self.loss_interval
-        self.confirm_at = ended_ns + max(CONFIRM_NS, CONFIRM_SHARE * (ended_ns - began_ns))
+        rest_ns = max(CONFIRM_NS, CONFIRM_SHARE * (ended_ns - began_ns))
+        self.confirm_at = ended_ns + min(rest_ns, CONFIRM_MOST_NS)
 
 
 class Resync:
