@@ -37,6 +37,10 @@ NODE = ""
 OVERSLEPT_NS = NANOSECONDS
 """A wait that ends this much after its deadline: the process was stopped or the host slept."""
 
+REMARKS_NS = NANOSECONDS
+"""Where an answer stays, what is said about it (warnings, the reason) is said anew no more often:
+a default route that flaps is no reason to write files and log lines hundreds of times a second."""
+
 _FAMILY_SCOPES = {
     "ipv4": frozenset({Scope.LINK, Scope.ADDR4, Scope.NEXTHOP, Scope.ROUTE4}),
     "ipv6": frozenset({Scope.LINK, Scope.ADDR6, Scope.NEXTHOP, Scope.ROUTE6}),
@@ -121,6 +125,10 @@ class Session:
         self._time_ns = 0
         self._cause: Cause | None = None
         self._published: tuple[object, ...] | None = None
+        self._answered: tuple[object, ...] | None = None
+        """The part of it that is the answer, not a remark."""
+        self._remarked = 0
+        self._remark_at = NEVER
         self._audit_at = NEVER
 
     # Life.
@@ -174,7 +182,7 @@ class Session:
     def deadline(self) -> int:
         """CLOCK_BOOTTIME of the next thing that is due by itself."""
         deciders = min((f.decider.deadline for f in self._followers), default=NEVER)
-        return min(deciders, self.resync.deadline(), self._audit_at)
+        return min(deciders, self.resync.deadline(), self._audit_at, self._remark_at)
 
     # What came out.
 
@@ -282,10 +290,17 @@ class Session:
             return False
         self._remember()
         decision = self.decision()
-        seen = (decision.generation, *map(_visible, _all_choices(decision)))
+        choices = [_visible(choice) for choice in _all_choices(decision)]
+        seen = (decision.generation, *choices)
+        self._remark_at = NEVER
         if seen == self._published:
             return False
-        self._published = seen
+        now = self._clock.boot_ns()
+        answer = (decision.generation, *map(_answer, choices))
+        if answer == self._answered and now < self._remarked + REMARKS_NS:
+            self._remark_at = self._remarked + REMARKS_NS
+            return False
+        self._published, self._answered, self._remarked = seen, answer, now
         return True
 
     def _may_publish(self) -> bool:
@@ -376,3 +391,10 @@ def _visible(choice: Choice) -> Choice:
     """Without what is nobody's business: a hold that may end as if nothing had been."""
     state = State.STABLE if choice.state is State.HOLDING else choice.state
     return choice._replace(state=state)
+
+
+def _answer(choice: Choice) -> Choice:
+    """Without what is only said about it."""
+    return choice._replace(
+        prefixlen=0, interface="", ifindex=0, reason="", warnings=(), ambiguous=False
+    )

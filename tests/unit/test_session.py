@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tests.unit.test_replay import POLICIES, SECOND, SETTINGS, START, case
+from tests.unit.test_replay import POLICIES, SECOND, SETTINGS, START, case, default
 from tracker.capture.replay import CaseSource
 from tracker.clock import VirtualClock
 from tracker.engine.reference import ReferenceEngine
@@ -49,3 +49,27 @@ def test_an_audit_has_all_of_it_written_once_more() -> None:
     assert len(told) == 4, "and each of three audits"
     assert len(memory.saved) == 4
     assert len(set(map(str, memory.saved))) == 1
+
+
+def route(kind: str, t: float) -> dict[str, Any]:
+    return {"type": f"RTM_{kind}ROUTE", "t": t, "data": default("192.0.2.1", 2, 100)}
+
+
+def test_what_flaps_is_remarked_on_once_a_second() -> None:
+    lost = "ipv4: no default route over eth2, 192.0.2.10 stays"
+    flaps = [
+        event
+        for number in range(500)
+        for event in (route("DEL", number / 100), route("NEW", number / 100 + 0.005))
+    ]
+    session, source, clock = follow(case(*flaps, route("DEL", 5)), Memory())
+    session.start()
+    told = []
+    while not source.finished:
+        if session.step():
+            told.append((source.seconds(clock.boot_ns()), lost in session.decision().warnings))
+    flapping = [remark for remark in told if 0 <= remark[0] < 6.5]
+    assert 5 <= len(flapping) <= 8
+    assert flapping[1] == (0, True), "the first time is said at once"
+    assert flapping[-1][1], "and how it ended is not forgotten"
+    assert session.decision().generation == 2
