@@ -77,13 +77,13 @@ class Decider:
         self._challenge: _Challenge | None = None
         self._challenge_since = 0
         self._inherited = last
-        self._before = last.address if last is not None and last.same_boot else None
+        self._before = last if last is not None and last.same_boot else None
 
     @property
     def remembered(self) -> Remembered | None:
         """What to keep for a restart; None while there is nothing."""
         if self.address is None:
-            return None
+            return self._before if self.unsettled else None
         return Remembered(
             address=self.address,
             hold_until=self._hold_until if self.state is State.HOLDING else None,
@@ -94,8 +94,23 @@ class Decider:
 
     @property
     def unsettled(self) -> bool:
-        """Whether people still see the last run's answer, which this one has yet to confirm."""
+        """Whether people still see the last run's answer, which this one has yet to replace."""
         return self.state is State.SETTLING and self._before is not None
+
+    @property
+    def shown(self) -> str | None:
+        """The address that people see: an empty answer is never published over a value."""
+        if self._before is not None and self.unsettled:
+            return self._before.address
+        return self.address
+
+    def must_wait(self, now: int, view: View) -> bool:
+        """Whether a first decision should wait, where `view` stands on dumps that failed."""
+        due = self._since + self._stability.settle_max
+        if self.state is not State.SETTLING or (now >= due and view.best is not None):
+            return False
+        self.deadline = due if now < due else NEVER
+        return True
 
     def set_policy(self, policy: PolicyTable, stability: Stability) -> None:
         """Go on under another policy; what it changes goes through settling."""
@@ -148,7 +163,7 @@ class Decider:
         if view.best is not None:
             self._take(view.best)
         elif self._before is not None:
-            self.address = self._before
+            self.address = self._before.address
             self.state = State.LOST
         else:
             self.state = State.NONE

@@ -18,7 +18,7 @@ def reason(policy: PolicyTable, view: View, decider: Decider) -> str:
     """Why the family has this address, or why it has none."""
     if decider.row is not None:
         return winner_reason(policy, decider.row)
-    if decider.address is not None:
+    if decider.shown is not None:
         return "the last run's answer"
     if decider.state is State.SETTLING:
         return "settling"
@@ -56,7 +56,7 @@ def warnings(
     texts = []
     ambiguous = False
     if decider.address is None:
-        if expected:
+        if expected and decider.state is State.NONE:
             texts.append(f"{family}: wanted, not there yet")
     elif decider.state is State.LOST:
         texts.append(f"{family}: {decider.address} is not usable any more, nothing replaces it")

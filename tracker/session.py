@@ -93,6 +93,8 @@ class _Follower:
         self.named: str | None = None
         """The incumbent that the engine knows."""
         self.published: str | None = None
+        self.remarks: tuple[tuple[str, ...], bool] = ((), False)
+        """Warnings and whether it is ambiguous, as they were before a hold."""
 
 
 class Session:
@@ -133,8 +135,8 @@ class Session:
 
     # Life.
 
-    def start(self) -> None:
-        """Read everything once and decide for the first time."""
+    def start(self) -> bool:
+        """Read everything once and decide for the first time; True as from step()."""
         last = self._memory.load() if self._memory is not None else None
         if last is not None:
             self.generation = last.generation
@@ -155,7 +157,7 @@ class Session:
         self.source.drain()
         self.resync.run("start")
         self._plan_audit()
-        self._decide()
+        return self._decide()
 
     def resume(self) -> None:
         """Read everything again before the next decision: nobody watched for a while."""
@@ -173,6 +175,9 @@ class Session:
         now = self._clock.boot_ns()
         if now > latest + OVERSLEPT_NS:
             self.resume()
+        if now >= deadline:
+            # Messages may wait that speak against what is about to be decided.
+            self.source.drain()
         self.engine.tick(now)
         self.resync.run()
         if now >= self._audit_at:
@@ -213,6 +218,14 @@ class Session:
             warnings=tuple(text for choice in node.values() for text in choice.warnings),
         )
 
+    def published(self) -> Decision:
+        """The decision as publishers see it: a hold may end as if nothing had been."""
+        decision = self.decision()
+        return decision._replace(
+            choices=_visible(decision.choices),
+            selections={name: _visible(each) for name, each in decision.selections.items()},
+        )
+
     @property
     def held(self) -> int:
         """How often an address went and came back in time."""
@@ -224,8 +237,9 @@ class Session:
         now = self._clock.boot_ns()
         changed = self.engine.changed()
         for follower in self._followers:
-            key = (follower.index, follower.family)
-            if follower.view is None or follower.decider.deadline <= now or key in changed:
+            key, decider = (follower.index, follower.family), follower.decider
+            due = decider.deadline <= now or decider.state is State.SETTLING
+            if follower.view is None or due or key in changed:
                 self._follow(follower, now)
         return self._publish()
 
@@ -233,6 +247,8 @@ class Session:
         decider = follower.decider
         view = self.engine.view(follower.index, follower.family)
         follower.view = view
+        if self._is_stale(follower.family) and decider.must_wait(now, view):
+            return
         decider.step(now, view)
         if decider.address != follower.named:
             self._name(follower, decider.address)
@@ -289,8 +305,8 @@ class Session:
         if not self._may_publish():
             return False
         self._remember()
-        decision = self.decision()
-        choices = [_visible(choice) for choice in _all_choices(decision)]
+        decision = self.published()
+        choices = _all_choices(decision)
         seen = (decision.generation, *choices)
         self._remark_at = NEVER
         if seen == self._published:
@@ -304,10 +320,8 @@ class Session:
         return True
 
     def _may_publish(self) -> bool:
-        """Nothing is said before there is something to say, nor against the last run's answer."""
+        """Nothing is said before there is something to say."""
         deciders = [follower.decider for follower in self._followers]
-        if any(decider.unsettled for decider in deciders):
-            return False
         settling = any(decider.state is State.SETTLING for decider in deciders)
         return not settling or any(decider.address is not None for decider in deciders)
 
@@ -347,19 +361,21 @@ class Session:
         view = follower.view
         assert view is not None
         row = decider.row
-        stale = decider.state is State.LOST or self._is_stale(follower.family)
-        texts, ambiguous = warnings(
-            follower.family,
-            self.policies[follower.selection],
-            view,
-            decider,
-            expected=follower.family in self.settings.expected,
-        )
+        stale = decider.state is State.LOST or decider.unsettled or self._is_stale(follower.family)
+        if decider.state is not State.HOLDING:
+            follower.remarks = warnings(
+                follower.family,
+                self.policies[follower.selection],
+                view,
+                decider,
+                expected=follower.family in self.settings.expected,
+            )
+        texts, ambiguous = follower.remarks
         return Choice(
             family=follower.family,
-            address=decider.address,
+            address=decider.shown,
             state=decider.state,
-            stale=stale and decider.address is not None,
+            stale=stale and decider.shown is not None,
             prefixlen=row.prefixlen if row is not None else 0,
             interface=row.interface if row is not None else "",
             ifindex=row.ifindex if row is not None else 0,
@@ -387,10 +403,11 @@ def _all_choices(decision: Decision) -> list[Choice]:
     return [*decision.choices.values(), *named]
 
 
-def _visible(choice: Choice) -> Choice:
-    """Without what is nobody's business: a hold that may end as if nothing had been."""
-    state = State.STABLE if choice.state is State.HOLDING else choice.state
-    return choice._replace(state=state)
+def _visible(choices: dict[str, Choice]) -> dict[str, Choice]:
+    return {
+        family: choice._replace(state=State.STABLE) if choice.state is State.HOLDING else choice
+        for family, choice in choices.items()
+    }
 
 
 def _answer(choice: Choice) -> Choice:
