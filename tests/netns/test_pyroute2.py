@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -193,6 +194,32 @@ def test_a_wait_ends_when_another_thread_wakes_it(source: Pyroute2Source) -> Non
     while not source.wait(NEVER) & Wake.USER:
         resync(source)
     waker.join()
+
+
+def test_dirt_that_waits_for_its_pace_ends_no_wait(source: Pyroute2Source) -> None:
+    source.engine.lose((Scope.LINK,))
+    assert source.drain() & Wake.DIRTY
+    deadline = boot_ns() + NANOSECONDS // 20
+    while not (bits := source.wait(deadline)) & Wake.TIMEOUT:
+        # IPv6 may have something to say about the new link at first.
+        assert bits & ~Wake.CHANGED == 0
+    assert Wake.DIRTY not in bits
+
+
+def test_new_dirt_ends_a_wait_beside_old_dirt(host: Namespace, source: Pyroute2Source) -> None:
+    host.ip("route add default via 192.0.2.1")
+    source.drain()
+    source.engine.lose((Scope.LINK,))
+    host.ip("link set eth0 down")
+    while not source.wait(boot_ns() + PATIENCE_NS) & Wake.DIRTY:
+        pass
+    assert {Scope.LINK, Scope.ROUTE4} <= {dirty.scope for dirty in source.engine.dirty()}
+
+
+def test_both_sources_tell_the_same_receive_buffer(two: Two) -> None:
+    told = two.pyroute2._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    assert two.pyroute2.counters()["rcvbuf"] == told
+    assert two.netlink.counters()["rcvbuf"] == told
 
 
 def test_a_change_ends_a_wait(host: Namespace, source: Pyroute2Source) -> None:

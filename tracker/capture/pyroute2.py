@@ -89,8 +89,7 @@ class Pyroute2Source:
             self._ipr.asyncore.add_membership(_RTNLGRP_NEXTHOP)
         with contextlib.suppress(OSError):  # needs CAP_NET_ADMIN
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, rcvbuf)
-        granted = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        self._counts["rcvbuf"] = granted // 2
+        self._counts["rcvbuf"] = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
@@ -99,9 +98,13 @@ class Pyroute2Source:
     # Source.
 
     def wait(self, deadline_ns: int) -> Wake:
-        """Block until something was applied, somebody woke us, or the deadline passed."""
+        """Block until something was applied, somebody woke us, or the deadline passed.
+
+        Dirt that is there already has its pace and ends no wait.
+        """
+        known = self.engine.dirty()
         while True:
-            bits = self.drain()
+            bits = self._read()
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._wake)
                 bits |= Wake.USER
@@ -110,17 +113,21 @@ class Pyroute2Source:
             if bits or due <= now:
                 self.engine.tick(now)
                 bits |= Wake.TIMEOUT if deadline_ns <= now else Wake(0)
-                return bits | self._dirty()
+                is_new = any(dirty not in known for dirty in self.engine.dirty())
+                return bits | (Wake.DIRTY if is_new else Wake(0))
             self._poll.poll(None if due == NEVER else -(-(due - now) // 1_000_000))
 
     def drain(self) -> Wake:
         """Apply what is queued, without blocking."""
+        return self._read() | (Wake.DIRTY if self.engine.dirty() else Wake(0))
+
+    def _read(self) -> Wake:
         applied = False
         while True:
             try:
                 data, sender = self._socket.recvfrom(_DATAGRAM_MOST, socket.MSG_DONTWAIT)
             except BlockingIOError:
-                return Wake.CHANGED | self._dirty() if applied else self._dirty()
+                return Wake.CHANGED if applied else Wake(0)
             except InterruptedError:
                 continue
             except OSError as error:
@@ -186,9 +193,6 @@ class Pyroute2Source:
         return dict(self._counts)
 
     # Events.
-
-    def _dirty(self) -> Wake:
-        return Wake.DIRTY if self.engine.dirty() else Wake(0)
 
     def _count(self, name: str) -> None:
         self._counts[name] = self._counts.get(name, 0) + 1
