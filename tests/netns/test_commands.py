@@ -20,7 +20,7 @@ from tests.netns.namespace import connect
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.netns.conftest import StartDaemon
+    from tests.netns.conftest import StartDaemon, StartProgram
     from tests.netns.namespace import Namespace
 
 NO_WAIT = '[stability]\nsettle = "0s"\nsettle_max = "0s"\nhold = "0s"\n'
@@ -150,6 +150,25 @@ def test_watch_tells_of_each_decision_and_ends_with_a_signal(
     watching.send_signal(signal.SIGTERM)
     out, err = watching.communicate(timeout=20)
     assert (watching.returncode, out, err) == (0, b"", b"")
+
+
+def test_watch_ends_with_a_signal_amid_changes_that_concern_nobody(
+    node: Namespace,
+    no_wait: str,
+    begin: Callable[..., subprocess.Popen[bytes]],
+    start_program: StartProgram,
+    tmp_path: Path,
+) -> None:
+    churn = tmp_path / "churn"
+    route = "10.0.0.0/24 via 192.0.2.1"
+    churn.write_text(f"route replace {route}\nroute del {route}\n" * 1000)
+    start_program(node, "sh", "-c", f"while ip -batch {churn}; do :; done")
+    for _ in range(5):
+        watching = begin(node, "watch", "--output", "json", "--config", no_wait)
+        assert next_json(watching)["primary"]["ipv4"] == "192.0.2.10"
+        watching.send_signal(signal.SIGTERM)
+        out, err = watching.communicate(timeout=20)
+        assert (watching.returncode, out, err) == (0, b"", b"")
 
 
 def test_watch_ends_after_so_many(

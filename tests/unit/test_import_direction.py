@@ -12,7 +12,18 @@ PACKAGE = ROOT / "tracker"
 
 # From the kernel to the user; a name is a module or a whole package below tracker.
 LAYERS = (
-    ("__init__", "model", "errors", "clock", "address", "atomic", "log", "notify", "printable"),
+    (
+        "__init__",
+        "model",
+        "errors",
+        "clock",
+        "address",
+        "atomic",
+        "log",
+        "notify",
+        "printable",
+        "signals",
+    ),
     ("capture", "engine"),
     ("policy",),
     ("decision",),

@@ -11,6 +11,7 @@ from tracker.cli.options import Arguments, Option
 from tracker.engine.base import NEVER
 from tracker.errors import UsageError
 from tracker.model import NANOSECONDS
+from tracker.signals import taken
 
 if TYPE_CHECKING:
     from tracker.capture.base import Source
@@ -50,16 +51,12 @@ class Limits:
     def signals(self, source: Source) -> Iterator[None]:
         """Within, SIGINT and SIGTERM end the wait and mean that it is time to stop."""
 
-        def stop(_signal: int, _frame: object) -> None:
+        def stop(_number: int) -> None:
             self._stopped = True
             source.wake()
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with taken((signal.SIGINT, signal.SIGTERM), stop):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 def _number(arguments: Arguments, option: Option) -> float | None:
