@@ -12,6 +12,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import tracker
+from tracker.api import metrics
 from tracker.api.metrics import MetricsCollector, MetricsServer, registry
 from tracker.config import Listen
 from tracker.model import Choice, Decision, State
@@ -237,3 +238,18 @@ def test_stopping_does_not_wait_for_the_next_attempt() -> None:
         serving.start()
         serving.stop()
         assert serving.port is None
+
+
+def test_a_client_that_says_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert metrics._Silent.timeout == metrics.CLIENT_TIMEOUT
+    monkeypatch.setattr(metrics._Silent, "timeout", 0.05)
+    serving = server(Listen("127.0.0.1", 0), [])
+    serving.start()
+    try:
+        with socket.create_connection(("127.0.0.1", serving.port or 0), timeout=10) as idle:
+            assert idle.recv(1) == b""
+    finally:
+        serving.stop()
+    assert capsys.readouterr().err == ""

@@ -7,6 +7,7 @@ publishers say), one for what the publishers have done.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 import threading
@@ -28,6 +29,9 @@ import tracker
 from tracker.config import Listen
 from tracker.publish.worker import BACKOFF_FIRST, BACKOFF_MOST, PublisherStats
 from tracker.stats import Buckets, Stats, recompute_buckets
+
+CLIENT_TIMEOUT = 5.0
+"""Seconds that a client may be silent; each has a thread of its own."""
 
 
 class MetricsCollector(Collector):
@@ -176,7 +180,7 @@ def _capture_metrics(stats: Stats) -> Iterator[Metric]:
     if "rcvbuf" in counters:
         yield GaugeMetricFamily(
             "addrtracker_receive_buffer_bytes",
-            "Receive buffer of the socket, as the kernel granted it.",
+            "Receive buffer of the socket, as the kernel counts it: twice what was asked for.",
             value=counters["rcvbuf"],
         )
 
@@ -242,6 +246,13 @@ def registry(collector: MetricsCollector) -> CollectorRegistry:
 
 class _Silent(WSGIRequestHandler):
     """Scrapes are no news."""
+
+    timeout = CLIENT_TIMEOUT
+
+    def handle(self) -> None:
+        """Answer; a client that is silent or goes away is no news either."""
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            super().handle()
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
