@@ -76,6 +76,9 @@ class Daemon:
         self._resumed = False
         self._ready = False
         self._warned: tuple[str, ...] = ()
+        self._told: Decision | None = None
+        self._states: dict[str, tuple[State, bool]] = {}
+        self._held = 0
         self._asked = threading.Event()
         self._answered = threading.Event()
         self._asking = threading.Lock()
@@ -89,7 +92,7 @@ class Daemon:
         self.session = make_session(memory)
 
     def _worker(self, publisher: FilesPublisher | StateFile) -> Worker:
-        worker = Worker(publisher, self._report_publisher)
+        worker = Worker(publisher, self._report_publisher, attempted=self._wake)
         self._workers.append(worker)
         return worker
 
@@ -115,22 +118,24 @@ class Daemon:
         session = self.session
         interval = self._notifier.watchdog_interval_ns
         beat_at = NEVER if interval is None else 0
-        session.start()
+        began = session.start()
         self._log.info(
             "following",
             source=session.source.name,
             engine=session.engine.name,
             **{family: choice.address for family, choice in session.decision().choices.items()},
         )
-        self._tell(session.decision())
+        if began:
+            self._tell(session.published())
         while not self._stopping:
             if session.step(beat_at):
-                self._tell(session.decision())
+                self._tell(session.published())
+            self._notify()
             if self._resumed:
                 self._resumed = False
                 self._log.info("stopped for a while, reading everything again")
                 session.resume()
-            self._log_audits()
+            self._log_events()
             if self._asked.is_set():
                 self._asked.clear()
                 self._stats = collect(session, self._took)
@@ -141,24 +146,42 @@ class Daemon:
 
     def _tell(self, decision: Decision) -> None:
         """A decision that people see: log, files, service manager."""
+        self._told = decision
         for change in self.session.take_changes():
             self._took.observe(change.took_ns / NANOSECONDS)
             log_change(self._log, change)
-        if any(choice.state is not State.SETTLING for choice in decision.choices.values()):
-            self._files.submit(node_document(decision, self._config.networks))
+        self._files.submit(node_document(decision, self._config.networks))
+        self._log_states(decision)
         self._log_warnings(decision)
-        addresses = [c.address for c in decision.choices.values() if c.address is not None]
-        status = ", ".join(addresses) or "no address yet"
         if self._ready:
-            self._notifier.status(status)
-        elif self._is_ready(decision):
+            self._notifier.status(_status(decision))
+
+    def _notify(self) -> None:
+        """Ready once the files are there (or cannot be), since other units read them."""
+        told = self._told
+        if not self._ready and told is not None and self._is_ready(told) and self._files.delivered:
             self._ready = True
-            self._notifier.ready(status)
+            self._notifier.ready(_status(told))
 
     def _is_ready(self, decision: Decision) -> bool:
         have = {f for f, choice in decision.choices.items() if choice.address is not None}
         required = set(self._config.require)
         return required <= have if required else bool(have)
+
+    def _log_states(self, decision: Decision) -> None:
+        """A family without an address, or with one that may be out of date, and its end."""
+        for family, choice in decision.choices.items():
+            before, self._states[family] = self._states.get(family), (choice.state, choice.stale)
+            if before == self._states[family]:
+                continue
+            if choice.state is State.NONE:
+                self._log.warning(f"no {family} address", reason=choice.reason)
+            elif choice.stale:
+                self._log.warning(
+                    f"{family} may be out of date", address=choice.address, state=choice.state.value
+                )
+            elif before is not None and before[1]:
+                self._log.info(f"{family} is up to date", address=choice.address)
 
     def _log_warnings(self, decision: Decision) -> None:
         """Each warning once when it comes, and once when it goes."""
@@ -170,12 +193,26 @@ class Daemon:
                 self._log.info("no longer", warning=text)
         self._warned = decision.warnings
 
-    def _log_audits(self) -> None:
+    def _log_events(self) -> None:
+        """What happened without a change that people see."""
+        for event in self.session.resync.take_events():
+            if event.error:
+                self._log.warning("dump failed", scope=event.scope, error=event.error)
+            elif event.cause == "loss":
+                self._log.warning("changes were lost, read again", scope=event.scope)
+            else:
+                self._log.debug("read again", scope=event.scope, cause=event.cause)
+        if self.session.held != self._held:
+            self._held = self.session.held
+            self._log.debug("an address went and came back in time", held=self._held)
         for raw in self.session.take_drifts():
             for record in iter_records(raw):
                 self._log.warning(
                     "audit found drift", record=describe(record, self.session.engine.link_name)
                 )
+
+    def _wake(self) -> None:
+        self.session.source.wake()
 
     def _report_publisher(self, name: str, error: PublishError | None) -> None:
         if error is not None:
@@ -227,3 +264,9 @@ class Daemon:
             else:
                 self._stopping = True
             self.session.source.wake()
+
+
+def _status(decision: Decision) -> str:
+    """One line for `systemctl status`."""
+    addresses = [c.address for c in decision.choices.values() if c.address is not None]
+    return ", ".join(addresses) or "no address yet"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.unit.test_replay import POLICIES, SECOND, SETTINGS, START, case, default
+from tracker.capture.base import Wake
 from tracker.capture.replay import CaseSource
 from tracker.clock import VirtualClock
+from tracker.decision import Remembered
 from tracker.engine.reference import ReferenceEngine
 from tracker.model import Scope
 from tracker.session import LastRun, Session
@@ -73,3 +75,90 @@ def test_what_flaps_is_remarked_on_once_a_second() -> None:
     assert flapping[1] == (0, True), "the first time is said at once"
     assert flapping[-1][1], "and how it ended is not forgotten"
     assert session.decision().generation == 2
+
+
+class Sleepy(CaseSource):
+    """Wakes two seconds after it should have: the process was stopped, or the host slept."""
+
+    def wait(self, deadline_ns: int) -> Wake:
+        woken = super().wait(deadline_ns)
+        self._clock.advance_to(self._clock.boot_ns() + 2 * SECOND)
+        return woken
+
+
+def test_after_a_sleep_everything_is_read_again_before_a_decision() -> None:
+    engine = ReferenceEngine()
+    engine.lose(tuple(Scope))
+    clock = VirtualClock(START)
+    source = Sleepy(engine, clock, case(), tail_ns=200 * SECOND)
+    session = Session(source, POLICIES, SETTINGS, clock)
+    session.start()
+    assert session.resync.done["addr4", "loss"] == 0
+    session.step()
+    assert session.resync.done["addr4", "loss"] == 1
+
+
+def address(kind: str, t: float) -> dict[str, Any]:
+    data = {"ifindex": 2, "address": "192.0.2.10", "prefixlen": 24}
+    return {"type": f"RTM_{kind}ADDR", "t": t, "data": data}
+
+
+def test_a_hold_that_ends_well_is_nobodys_business() -> None:
+    gone_and_back = [address("DEL", 1), address("NEW", 3), route("NEW", 3.1)]
+    session, source, _ = follow(case(*gone_and_back), Memory())
+    session.start()
+    states, told = set(), []
+    while not source.finished:
+        if session.step():
+            told.append(session.published())
+        states.add(session.decision().choices["ipv4"].state.value)
+    assert "holding" in states
+    first = told[0]
+    assert {each.generation for each in told} == {first.generation}
+    assert {each.choices["ipv4"].state.value for each in told} <= {"stable"}
+    assert {each.choices["ipv4"].warnings for each in told} == {first.choices["ipv4"].warnings}
+
+
+class Remembers(Memory):
+    """The last run's memory."""
+
+    def __init__(self, **addresses: str) -> None:
+        super().__init__()
+        self.last = LastRun(
+            7,
+            1,
+            {
+                ("", family): Remembered(address, None, named=False, lost=False, same_boot=True)
+                for family, address in addresses.items()
+            },
+        )
+
+    def load(self) -> LastRun | None:
+        return self.last
+
+
+def test_a_restart_never_says_nothing_over_a_value() -> None:
+    memory = Remembers(ipv4="192.0.2.10", ipv6="2001:db8::99")
+    session, source, _ = follow(case(), memory)
+    assert session.start()
+    told = [session.published()]
+    while not source.finished:
+        if session.step():
+            told.append(session.published())
+    assert told[0].choices["ipv4"].state.value == "stable"
+    ipv6 = [each.choices["ipv6"] for each in told]
+    assert all(choice.address is not None for choice in ipv6)
+    assert ipv6[0].address == "2001:db8::99"
+    assert ipv6[0].stale
+
+
+def test_a_first_decision_waits_for_dumps_that_fail() -> None:
+    failing = {"type": "DUMP_FAILED", "data": {"scopes": ["addr4"]}}
+    session, source, _ = follow(case(failing), Memory())
+    real, source.dump = source.dump, lambda *_args, **_more: False  # type: ignore[method-assign]
+    session.start()
+    assert session.decision().choices["ipv4"].state.value == "settling"
+    source.dump = real  # type: ignore[method-assign]
+    while not source.finished:
+        session.step()
+    assert session.decision().choices["ipv4"].address == "192.0.2.10"

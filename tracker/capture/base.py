@@ -25,6 +25,9 @@ class Source(Protocol):
     name: str
     """"netlink", "pyroute2", "replay" (later "bpf")."""
 
+    dump_error: str
+    """What the last dump that failed ran into."""
+
     @property
     def engine(self) -> Engine:
         """The engine that it feeds."""

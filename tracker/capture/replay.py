@@ -56,6 +56,8 @@ class ReplaySource:
 
     def __init__(self, engine: Engine, clock: VirtualClock) -> None:
         self.engine = engine
+        self.dump_error = "as the file has it"
+        """What the last dump that failed ran into."""
         self.finished = False
         """Everything was played, and the clock has run on."""
         self.checkpoints = 0

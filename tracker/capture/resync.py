@@ -7,8 +7,8 @@ losses go on. A rule that wants its inference confirmed is answered at once, the
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING
+from collections import Counter, deque
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.engine.base import NEVER
 from tracker.model import NANOSECONDS, Dirty, Scope
@@ -22,6 +22,7 @@ LOSS_MOST_NS = 10 * NANOSECONDS
 CONFIRM_NS = NANOSECONDS // 10
 CONFIRM_MOST_NS = 5 * NANOSECONDS
 CONFIRM_SHARE = 20
+EVENTS_KEPT = 64
 
 
 class _Pace:
@@ -49,6 +50,16 @@ class _Pace:
         self.confirm_at = ended_ns + min(rest_ns, CONFIRM_MOST_NS)
 
 
+class Event(NamedTuple):
+    """One dump that was asked for."""
+
+    scope: str
+    cause: str
+    """"start", "loss" or the rule, "R1"."""
+    error: str
+    """"" = it worked."""
+
+
 class Resync:
     """Dumps what the engine calls dirty, at the right time."""
 
@@ -58,7 +69,7 @@ class Resync:
         self._pace = {scope: _Pace() for scope in Scope}
         self.done: Counter[tuple[str, str]] = Counter()
         """Resyncs by scope and cause ("start", "loss" or the rule, "R1")."""
-        self.failed: Counter[str] = Counter()
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
 
     def run(self, lost: str = "loss") -> bool:
         """Dump each dirty scope that is due; True if any was. `lost`: what a loss is called."""
@@ -70,11 +81,18 @@ class Resync:
                 continue
             ran = True
             name = dirty.scope.name.lower()
-            self.done[name, lost if dirty.lost else f"R{dirty.rule}"] += 1
-            if not self._source.dump(dirty.scope, dirty.ifindex, dirty.table):
-                self.failed[name] += 1
+            cause = lost if dirty.lost else f"R{dirty.rule}"
+            self.done[name, cause] += 1
+            worked = self._source.dump(dirty.scope, dirty.ifindex, dirty.table)
+            self._events.append(Event(name, cause, "" if worked else self._source.dump_error))
             pace.ran(dirty, now, self._clock.boot_ns())
         return ran
+
+    def take_events(self) -> list[Event]:
+        """Dumps since the last call, the newest 64 at most, for a log."""
+        events = list(self._events)
+        self._events.clear()
+        return events
 
     def deadline(self) -> int:
         """CLOCK_BOOTTIME in ns when the next dump is due; NEVER while nothing is dirty."""

@@ -11,6 +11,8 @@ from tracker.policy.compile import default_route_policy
 from tracker.session import INSTANT, NODE, Session, Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tracker.capture.base import Source
     from tracker.cli.options import Arguments
     from tracker.clock import Clock
@@ -51,9 +53,12 @@ def settings(config: Config) -> Settings:
     return Settings(config.stability, config.capture.audit, expected)
 
 
-def open_host(arguments: Arguments, config: Config) -> Source:
-    """A source for the network namespace that is asked for; the chosen one is reported nowhere.
+def open_host(
+    arguments: Arguments, config: Config, report: Callable[[str], object] = lambda _why: None
+) -> Source:
+    """A source for the network namespace that is asked for.
 
+    `report` is called with one line for each better source or engine that was passed over.
     Raises UsageError, UnsupportedError, NotPermittedError.
     """
     from tracker.capture.choose import enter_netns, open_source  # noqa: PLC0415 - not for files
@@ -61,7 +66,10 @@ def open_host(arguments: Arguments, config: Config) -> Source:
     if name := arguments.value("--netns"):
         enter_netns(name)
     wanted = arguments.value("--source") or config.capture.source
-    return open_source(wanted, arguments.value("--engine", "auto")).source
+    chosen = open_source(wanted, arguments.value("--engine", "auto"))
+    for why in chosen.passed_over:
+        report(why)
+    return chosen.source
 
 
 def session(

@@ -23,7 +23,7 @@ def run(arguments: Arguments) -> int:
     config = follow.configuration(arguments)
     clock = SystemClock()
     log = logger(verbose=arguments.flag("--verbose"))
-    source = follow.open_host(arguments, config)
+    source = follow.open_host(arguments, config, lambda why: log.warning("passed over", reason=why))
 
     def make_session(memory: Memory | None) -> Session:
         return follow.session(source, config, clock, memory=memory)

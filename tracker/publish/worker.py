@@ -40,7 +40,8 @@ class PublisherStats(NamedTuple):
 class Worker:
     """Keeps only the newest document and publishes it as soon as it can.
 
-    `clock` gives seconds (monotonic). `report` is called from the thread with the error of the
+    `clock` gives seconds (monotonic). `attempted` is called from the thread after each attempt,
+    whatever came of it. `report` is called from the thread with the error of the
     first of a row of failures, and with None when a later attempt succeeds.
     """
 
@@ -49,10 +50,13 @@ class Worker:
         publisher: Publisher,
         report: Callable[[str, PublishError | None], None],
         clock: Callable[[], float] = time.monotonic,
+        attempted: Callable[[], None] = lambda: None,
     ) -> None:
         self._publisher = publisher
         self._report = report
         self._clock = clock
+        self._attempted = attempted
+        self._busy = False
         self._changed = threading.Condition()
         self._newest: dict[str, Any] | None = None
         self._stopping = False
@@ -83,6 +87,12 @@ class Worker:
         if self._thread is not None:
             self._thread.join(timeout)
 
+    @property
+    def delivered(self) -> bool:
+        """Whether what was submitted last is out, or could not be at the last attempt."""
+        with self._changed:
+            return self._backoff > 0 or (self._newest is None and not self._busy)
+
     def stats(self) -> PublisherStats:
         """Counters so far, from any thread."""
         return PublisherStats(self._publisher.name, self._writes, self._failures, self._backoff > 0)
@@ -97,6 +107,13 @@ class Worker:
             if wait > 0 and not self._stopping:
                 return wait
             self._newest = None
+            self._busy = True
+        again = self._attempt(document)
+        self._busy = False
+        self._attempted()
+        return again
+
+    def _attempt(self, document: dict[str, Any]) -> float | None:
         try:
             self._writes += self._publisher.publish(document)
         except PublishError as error:
