@@ -116,6 +116,7 @@ class Broken:
     """A source on a kernel that answers dumps of some scopes only."""
 
     name = "broken"
+    dump_error = "broken"
 
     def __init__(self, failing: set[Scope]) -> None:
         self.engine = ReferenceEngine()

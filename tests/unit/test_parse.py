@@ -188,7 +188,7 @@ def nexthops(draw: st.DrawFn) -> Nexthop:
     has_gateway = family and draw(st.booleans())
     members = st.builds(Member, id=U32, weight=st.integers(1, 2**16 - 1))
     return Nexthop(
-        id=draw(U32),
+        id=draw(st.integers(1, 2**32 - 1)),
         family=family,
         oif=draw(U32),
         flags=draw(U32),
