@@ -13,7 +13,9 @@ from typing import Any, NoReturn, TypeVar
 
 from tracker.address import network_text, parse, parse_network, text
 from tracker.config import Listen
-from tracker.model import NANOSECONDS, PATTERN_MOST
+from tracker.model import NANOSECONDS
+from tracker.policy.compile import TABLE_LOCAL
+from tracker.policy.patterns import is_pattern
 from tracker.printable import printable
 
 T = TypeVar("T")
@@ -28,8 +30,6 @@ _UNITS = {
 }
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)", re.ASCII)
 _DURATION_MOST = 366 * 24 * 3600 * NANOSECONDS
-_SIZES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)?", re.ASCII)
 _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,8}|\d{1,10}", re.ASCII)
 
@@ -39,7 +39,6 @@ NETWORKS = 'a list of networks such as ["10.0.0.0/8", "fd00::/8"]'
 
 TABLE_FILES = ("/etc/iproute2/rt_tables", "/usr/share/iproute2/rt_tables")
 _TABLES = {"main": 254, "default": 253}
-_TABLE_LOCAL = 255
 
 
 def duration(value: object) -> int:
@@ -65,14 +64,6 @@ def duration_or_zero(value: object) -> int:
     if value == "never":
         return 0
     return duration(value) or _refuse()
-
-
-def size(value: object) -> int:
-    """Bytes of "1MiB", "512KiB" or a number."""
-    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        raise ValueError
-    return int(match[1]) * _SIZES[match[2] or ""]
 
 
 def one_of(*choices: str) -> Callable[[object], str]:
@@ -119,10 +110,7 @@ def network(value: object) -> str:
 
 def interface_pattern(value: object) -> str:
     """A glob for names of interfaces."""
-    if not isinstance(value, str) or not value or len(value.encode()) > PATTERN_MOST:
-        raise ValueError
-    # fnmatch(3) and fnmatchcase() read escapes and "[^" in different ways.
-    if any(c.isspace() or c in "/\\" or not c.isprintable() for c in value) or "[^" in value:
+    if not isinstance(value, str) or not is_pattern(value):
         raise ValueError
     return value
 
@@ -152,7 +140,7 @@ def routing_table(value: object) -> int:
     if number is None:
         known = ", ".join(sorted({*_TABLES, *table_names()} - {"unspec", "local"}))
         raise ValueError(f"{shown(value)} is no table that this host knows ({known})")
-    if not 0 < number < 1 << 32 or number == _TABLE_LOCAL:
+    if not 0 < number < 1 << 32 or number == TABLE_LOCAL:
         raise ValueError
     return number
 

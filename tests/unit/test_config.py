@@ -294,6 +294,10 @@ WRONG = [
         f'exclude.interfaces = ["a b"] ("a b" is not allowed); {_GLOBS}',
     ),
     (
+        '[exclude]\ninterfaces = ["eth[[:digit:]]"]',
+        f'exclude.interfaces = ["eth[[:digit:]]"] ("eth[[:digit:]]" is not allowed); {_GLOBS}',
+    ),
+    (
         '[exclude]\ninterfaces = ["!"]',
         f'exclude.interfaces = ["!"] ("!" is not allowed); {_GLOBS}',
     ),

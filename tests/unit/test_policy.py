@@ -38,7 +38,7 @@ def compiled(**changes: object) -> PolicyTable:
     return default_route_policy(**{"families": FAMILIES, **changes})  # type: ignore[arg-type]
 
 
-def test_the_default_policy_is_the_designs() -> None:
+def test_the_default_policy_is_the_documented_one() -> None:
     table = default_route_policy(families=["ipv6"])
     assert table.families == ("ipv6",)
     assert table.table == 254
@@ -92,6 +92,11 @@ def test_an_exclamation_mark_keeps_an_interface() -> None:
     assert len(table.exclude_names) == len(EXCLUDED_NAMES)
 
 
+@pytest.mark.parametrize("pattern", ["eth[!0]", "e[:.=]*", "a[0-9][:x]", "a.b:1", "[]a]b", "[[]:"])
+def test_brackets_that_all_read_alike_are_allowed(pattern: str) -> None:
+    assert compiled(exclude_interfaces=[pattern]).exclude_names[-1] == pattern
+
+
 def test_networks_are_packed() -> None:
     table = compiled(
         exclude_addresses=["192.0.2.10", "::ffff:192.0.2.10"],
@@ -132,6 +137,7 @@ def test_fallbacks(fallback: str, expected: tuple[Fallback, str]) -> None:
         ({"families": ["ipv4", "ipv5"]}, "families ['ipv4', 'ipv5']: allowed: ipv4, ipv6"),
         ({"families": ["ipv4", "ipv4"]}, "families ['ipv4', 'ipv4']: allowed: ipv4, ipv6"),
         ({"table": 0}, "table 0: allowed: 1 to 4294967295"),
+        ({"table": 255}, "table 255: allowed: 1 to 4294967295 but 255 (local)"),
         ({"table": 1 << 32}, "table 4294967296: allowed: 1 to 4294967295"),
         ({"fallback": "any"}, 'fallback "any": allowed: none, auto, physical, interface:NAME'),
         ({"fallback": "interface:"}, 'fallback "interface:": allowed: none, auto'),
@@ -139,6 +145,10 @@ def test_fallbacks(fallback: str, expected: tuple[Fallback, str]) -> None:
         ({"exclude_interfaces": ["a" * 128]}, "allowed: a name or glob of 1 to 127 bytes"),
         ({"exclude_interfaces": ["a\\*"]}, "allowed: a name or glob"),
         ({"exclude_interfaces": ["eth[^0]"]}, "allowed: a name or glob"),
+        ({"exclude_interfaces": ["eth[[:digit:]]"]}, "allowed: a name or glob"),
+        ({"exclude_interfaces": ["!eth[!]x[.-.]]"]}, "allowed: a name or glob"),
+        ({"exclude_interfaces": ["a b"]}, "allowed: a name or glob"),
+        ({"fallback": "interface:eth[[=e=]]"}, "allowed: a name or glob"),
         ({"exclude_addresses": ["10.0.0.0/8"]}, '"10.0.0.0/8" is not an IP address; allowed: IP'),
         ({"exclude_cidrs": ["10.0.0.1/8"]}, "exclude.cidrs: "),
         ({"pods": ["x"]}, "networks.pods: "),
@@ -261,7 +271,7 @@ def test_a_policy_of_other_criteria_has_reasons_too() -> None:
     assert winner(table, TEN, route(oif=2)) == "default-route"
 
 
-def test_labels_are_those_of_the_design() -> None:
+def test_labels_are_those_of_the_documentation() -> None:
     assert [reject.label for reject in Reject][1:] == [
         "family-not-wanted",
         "unspecified",

@@ -10,10 +10,13 @@ from tracker.errors import ConfigError
 from tracker.model import FAMILIES, PATTERN_MOST, Fallback, Network, PolicyTable
 from tracker.policy.criteria import DEFAULT_ORDER, DISPLACING
 from tracker.policy.defaults import EXCLUDED_KINDS, EXCLUDED_NAMES
+from tracker.policy.patterns import is_pattern
 
 T = TypeVar("T")
 
 TABLE_MAIN = 254
+TABLE_LOCAL = 255
+"""Its routes are the host's own addresses."""
 TABLE_MOST = 0xFFFFFFFF
 
 _INTERFACE = "interface:"
@@ -37,7 +40,7 @@ def default_route_policy(
     internal: Iterable[str] = (),
     static: Iterable[str] = (),
 ) -> PolicyTable:
-    """The policy of mode default-route (design section 6).
+    """The policy of mode default-route.
 
     `families` are "ipv4" and "ipv6"; `table` is the routing table of the default routes;
     `fallback` is "none", "auto", "physical" or "interface:NAME" with a glob. Interfaces to
@@ -78,8 +81,8 @@ def _families(families: Iterable[str]) -> tuple[str, ...]:
 
 
 def _table(table: int) -> int:
-    if not 0 < table <= TABLE_MOST:
-        raise ConfigError(f"table {table}: allowed: 1 to {TABLE_MOST}")
+    if not 0 < table <= TABLE_MOST or table == TABLE_LOCAL:
+        raise ConfigError(f"table {table}: allowed: 1 to {TABLE_MOST} but {TABLE_LOCAL} (local)")
     return table
 
 
@@ -103,9 +106,7 @@ def _interfaces(patterns: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def _pattern(key: str, pattern: str) -> str:
-    """A glob that fnmatch(3) and fnmatchcase() read alike: no escapes, no `[^`."""
-    size = len(pattern.encode("utf-8", "surrogateescape"))
-    if not 0 < size <= PATTERN_MOST or "\\" in pattern or "[^" in pattern or "\0" in pattern:
+    if not is_pattern(pattern):
         allowed = f'a name or glob of 1 to {PATTERN_MOST} bytes such as "eth*" or "eth[!0]"'
         raise ConfigError(f'{key} "{pattern}": allowed: {allowed}')
     return pattern
