@@ -2,7 +2,7 @@
 /*
  * rtnetlink: one multicast socket, strict dumps on sockets of their own, and one
  * parser for both. Feeds an engine and, where wanted, a tap (a copy of every
- * applied record, for recordings and `events`).
+ * applied record, for recordings).
  */
 #ifndef ADDRTRACKER_NETLINK_H
 #define ADDRTRACKER_NETLINK_H
@@ -11,7 +11,7 @@
 
 /* Parses one netlink message (nlmsghdr first) into `out` (AT_RECORD_MAX bytes, aligned to 8).
  * > 0: size of the record; 0: nothing for us (other type, other family, cloned, local table,
- * a route that is over or for some sources only); -EBADMSG: malformed. Never reads beyond `len`. */
+ * a route that is over or for some sources only, a wireless event); -EBADMSG: malformed. Never reads beyond `len`. */
 int at_parse(const void *msg, size_t len, uint64_t boot_ns, uint32_t flags, void *out);
 
 enum at_wake {
@@ -37,7 +37,7 @@ struct at_source_counters {
 						     * events only, from message to best candidate */
 	uint64_t dumps[AT_SCOPES];
 	uint64_t dump_failures[AT_SCOPES];
-	uint64_t rcvbuf; /* bytes granted */
+	uint64_t rcvbuf; /* bytes, as getsockopt tells: twice what was asked for */
 };
 
 struct at_source;

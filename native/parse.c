@@ -156,7 +156,7 @@ static int parse_link(const struct message *msg, struct at_link *link)
 	struct ifinfomsg ifi;
 	struct at_attrs attrs;
 	struct at_attr attr;
-	int more;
+	int more, wireless = 0;
 
 	TRY(body(msg, &ifi, sizeof(ifi), &attrs));
 	/* A bridge port that leaves its bridge gets a DELLINK of AF_BRIDGE and lives on. */
@@ -187,10 +187,15 @@ static int parse_link(const struct message *msg, struct at_link *link)
 		case IFLA_LINKINFO:
 			TRY(parse_linkinfo(&attr, link));
 			break;
+		case IFLA_WIRELESS:
+			wireless = 1;
+			break;
 		}
 	}
 	TRY(more);
-	return sizeof(*link);
+	/* An event of a wireless driver says nothing but the name: no master, kind, or MTU
+	 * (wireless_nlevent_flush). */
+	return wireless ? 0 : (int)sizeof(*link);
 }
 
 /* A gateway of either family (RFC 5549). One of another family is none that IP can use. */

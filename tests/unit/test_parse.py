@@ -288,6 +288,13 @@ def test_a_bridge_port_that_leaves_is_no_link_that_goes(kind: int) -> None:
     assert parse(link([(3, b"eth0\0")], family=7, kind=kind)) is None
 
 
+def test_a_wireless_event_is_no_link_without_master_and_kind() -> None:
+    """wireless_nlevent_flush() sends the name and what the driver said, nothing else."""
+    event = [(3, b"wlan0\0"), (11, bytes(24))]
+    assert parse(link(event)) is None
+    assert parse(link([(3, b"wlan0\0")])) is not None
+
+
 def test_a_table_in_the_data_of_another_kind_is_no_vrf() -> None:
     data = attribute(1, u32(10))
     for kind, table in ((b"vrf\0", 10), (b"bond\0", 0)):

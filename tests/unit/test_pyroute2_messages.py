@@ -18,3 +18,12 @@ def test_any_name_that_the_kernel_takes_is_read(name: bytes) -> None:
     assert record is not None
     assert isinstance(record.payload, Link)
     assert record.payload.name.encode("utf-8", "surrogateescape") == name
+
+
+@pytest.mark.parametrize(("attributes", "is_link"), [([], True), ([(11, bytes(24))], False)])
+def test_a_wireless_event_is_no_link_without_master_and_kind(
+    attributes: list[tuple[int, bytes]], is_link: bool
+) -> None:
+    data = netlink_bytes.encode(Record(Header(), Link(2, "wlan0")), attributes)
+    [head] = heads(data)
+    assert (decode(data, head, 0) is not None) is is_link

@@ -172,6 +172,9 @@ def _link(message: Any, _type: int) -> Converted:
     # A bridge port that leaves its bridge gets a DELLINK of AF_BRIDGE and lives on.
     if message["family"]:
         return None, False
+    # An event of a wireless driver says nothing but the name: no master, kind, or MTU.
+    if message.get_attr("IFLA_WIRELESS") is not None:
+        return None, False
     info = message.get_attr("IFLA_LINKINFO")
     kind = info.get_attr("IFLA_INFO_KIND") if info else None
     data = info.get_attr("IFLA_INFO_DATA") if kind == "vrf" else None
