@@ -77,6 +77,7 @@ def test_a_record_of_no_size_does_not_loop(tmp_path: Path) -> None:
         (0, b"ADDRTRK2", "another format; allowed: a recording of format ADDRTRK1"),
         (0, b"PNG\0PNG\0", "not a recording; allowed: a file that begins with ADDRTRK1"),
         (8, b"\x02\0\0\0", "version 2; allowed: 1"),
+        (12, b"\x10\0\0\0", "a header of 16 bytes; allowed: 328"),
     ],
 )
 def test_another_format_or_version_is_refused(

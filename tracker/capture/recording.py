@@ -128,8 +128,10 @@ def _read_head(raw: bytes, path: str) -> tuple[Head, int]:
         what = "the header is not whole" if raw.startswith(MAGIC) else "another format"
         raise InputError(f"{path}: {what}; allowed: a recording of format {magic}")
     _, version, size, boot_ns, wall_ns, boot_id, hostname = _HEAD.unpack_from(raw)
-    if version != VERSION or size != _HEAD.size:
+    if version != VERSION:
         raise InputError(f"{path}: version {version}; allowed: {VERSION}")
+    if size != _HEAD.size:
+        raise InputError(f"{path}: a header of {size} bytes; allowed: {_HEAD.size}")
     boot_text = boot_id.rstrip(b"\0").decode("ascii", "replace")
     host_text = hostname.rstrip(b"\0").decode("utf-8", "surrogateescape")
     return Head(host_text, boot_text, boot_ns, wall_ns), size
