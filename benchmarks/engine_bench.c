@@ -36,8 +36,7 @@ struct link_record {
 
 struct route_record {
 	struct at_header h;
-	struct at_route p;
-	struct at_leg leg;
+	uint8_t body[sizeof(struct at_route) + sizeof(struct at_leg)];
 };
 
 static uint64_t now = 1000000000ull;
@@ -85,19 +84,21 @@ static struct link_record link_up(uint32_t ifindex, bool carrier)
 
 static struct route_record route(int op, uint32_t ifindex, uint32_t metric)
 {
-	struct route_record r = { header(AT_KIND_ROUTE, op, sizeof(r)), { 0 }, { 0 } };
+	struct route_record r = { header(AT_KIND_ROUTE, op, sizeof(r)), { 0 } };
+	struct at_route p = {
+		.table = MAIN_TABLE,
+		.metric = metric,
+		.family = AF_INET,
+		.proto = RTPROT_STATIC,
+		.type = RTN_UNICAST,
+		.n_legs = 1,
+	};
+	struct at_leg leg = { .oif = ifindex, .weight = 1, .gw_family = AF_INET };
 	uint32_t gw = htonl(0x0a000001u + ifindex * 256);
 
-	r.p.table = MAIN_TABLE;
-	r.p.metric = metric;
-	r.p.family = AF_INET;
-	r.p.proto = RTPROT_STATIC;
-	r.p.type = RTN_UNICAST;
-	r.p.n_legs = 1;
-	r.leg.oif = ifindex;
-	r.leg.weight = 1;
-	r.leg.gw_family = AF_INET;
-	memcpy(r.leg.gw, &gw, sizeof(gw));
+	memcpy(leg.gw, &gw, sizeof(gw));
+	memcpy(r.body, &p, sizeof(p));
+	memcpy(r.body + sizeof(p), &leg, sizeof(leg));
 	return r;
 }
 
