@@ -192,7 +192,7 @@ class Dirty(NamedTuple):
 
 
 class State(enum.StrEnum):
-    """State of a decision for one family (design section 7)."""
+    """State of a decision for one family."""
 
     SETTLING = "settling"
     STABLE = "stable"

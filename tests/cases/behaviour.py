@@ -253,7 +253,7 @@ def _(engine: str) -> None:
 def _(engine: str) -> None:
     """The tie is told, the incumbent keeps it, and the CNI's device never wins.
 
-    The text breaks the tie by table order; the design by ifindex, as a result must not depend
+    The text breaks the tie by table order; docs/engine.md by ifindex, as a result must not depend
     on the order of a dump. Both give the same answer here.
     """
     case = raw("microk8s-3669-two-defaults-same-metric")
@@ -296,7 +296,7 @@ def _(engine: str) -> None:
 def _(engine: str) -> None:
     """The first nexthop wins, and goes on to win if the kernel lists them the other way.
 
-    At equal weights the design takes the lowest ifindex, whatever the order.
+    At equal weights the lowest ifindex wins (docs/engine.md), whatever the order.
     """
     case = raw("netlink-66-two-ipv4-defaults-same-weight-crash")
     route = copy.deepcopy(case["input"]["routes"][0])

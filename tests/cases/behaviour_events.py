@@ -64,7 +64,7 @@ def _(engine: str) -> None:
 def _(engine: str) -> None:
     """One change, after the hold time; IPv6 has no answer, though a default route.
 
-    The case calls that "none". By the design it is `lost`: the last value stays published and
+    The case calls that "none". Here it is `lost`: the last value stays published and
     is marked stale, as an empty answer is never published over a value.
     """
     played = play(raw("cilium-31528-flush-and-new-address"), engine)

@@ -185,8 +185,8 @@ def play(case: Raw, engine: str) -> Played:
 def answer(decision: Decision, family: str) -> str | None:
     """The address that the node has; a lost one that stays published is no answer any more.
 
-    Case files say "none" where nothing is left. The design says that an empty answer is never
-    published over a value: the last one stays, marked stale, in state `lost`.
+    Case files say "none" where nothing is left. But an empty answer is never published
+    over a value (docs/decisions.md): the last one stays, marked stale, in state `lost`.
     """
     choice = decision.choices.get(family)
     if choice is None or choice.state is State.LOST:

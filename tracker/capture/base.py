@@ -23,7 +23,7 @@ class Source(Protocol):
     """Feeds one engine; opened with it."""
 
     name: str
-    """"netlink", "pyroute2", "replay" (later "bpf")."""
+    """"netlink", "pyroute2", "replay"."""
 
     dump_error: str
     """What the last dump that failed ran into."""
