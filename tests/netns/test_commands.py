@@ -163,7 +163,7 @@ def test_watch_ends_with_a_signal_amid_changes_that_concern_nobody(
     route = "10.0.0.0/24 via 192.0.2.1"
     churn.write_text(f"route replace {route}\nroute del {route}\n" * 1000)
     start_program(node, "sh", "-c", f"while ip -batch {churn}; do :; done")
-    for _ in range(5):
+    for _ in range(20):
         watching = begin(node, "watch", "--output", "json", "--config", no_wait)
         assert next_json(watching)["primary"]["ipv4"] == "192.0.2.10"
         watching.send_signal(signal.SIGTERM)
