@@ -91,6 +91,7 @@ class Fed:
     """A source that has one change ready for each wait, and dumps what it was filled with."""
 
     name = "fed"
+    dump_error = ""
 
     def __init__(self, engine: Engine, count: int) -> None:
         """Every scope is lost, as when a real source is opened."""
