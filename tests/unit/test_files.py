@@ -109,6 +109,18 @@ def test_primary_ip_of_a_family_that_is_not_wanted_any_more_goes(tmp_path: Path)
     assert contents(tmp_path)["primary-ip"] == "192.0.2.1"
 
 
+@pytest.mark.parametrize(("reorder", "left"), [(True, set()), (False, {"ipv6"})])
+def test_the_file_of_a_family_that_is_not_wanted_goes_where_families_are_configured(
+    tmp_path: Path, reorder: bool, left: set[str]
+) -> None:
+    FilesPublisher(str(tmp_path)).publish(document("192.0.2.1", "2001:db8::1"))
+    only = document("192.0.2.1", families=("ipv4",))
+    publisher = FilesPublisher(str(tmp_path), reorder=reorder)
+    assert publisher.publish(only) == 1 + reorder
+    assert set(contents(tmp_path)) == NAMES - {"ipv6"} | left
+    assert publisher.publish(only) == 0
+
+
 def test_rubbish_in_primary_ip_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "primary-ip").write_bytes(b"\xff\n")
     FilesPublisher(str(tmp_path)).publish(document("192.0.2.1"))

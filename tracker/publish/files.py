@@ -7,6 +7,7 @@ address has no file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,9 @@ class FilesPublisher:
     name = "files"
 
     def __init__(self, directory: str, *, reorder: bool = False) -> None:
-        """`reorder`: primary-ip may change its family when a more wanted one arrives, because
-        the order of families was asked for by configuration.
+        """`reorder`: which families there are, and in which order, was asked for by configuration.
+        So primary-ip may change its family when a more wanted one arrives, and the file of a
+        family that is not wanted goes.
         """
         self._directory = Path(directory)
         self._reorder = reorder
@@ -52,9 +54,23 @@ class FilesPublisher:
                 written += self._write(name, text.encode("utf-8", "backslashreplace"))
             except OSError as error:
                 failed = failed or error
+        try:
+            written += self._remove_unwanted(document["families"])
+        except OSError as error:
+            failed = failed or error
         if failed is not None:
             raise self._error(failed) from None
         return written
+
+    def _remove_unwanted(self, wanted: list[str]) -> int:
+        """Nobody follows them any more, so what they say may be wrong; how many files."""
+        removed = 0
+        if self._reorder:
+            for family in set(FAMILIES) - set(wanted):
+                with contextlib.suppress(FileNotFoundError):
+                    (self._directory / family).unlink()
+                    removed += 1
+        return removed
 
     def _primary_family(self, document: dict[str, Any]) -> str | None:
         """The first wanted family that has an address; it stays with the family it has."""
