@@ -7,7 +7,6 @@ main thread for a snapshot.
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from tracker.node import node_document
 from tracker.notify import Notifier
 from tracker.publish.files import FilesPublisher
 from tracker.publish.worker import PublisherStats, Worker
+from tracker.signals import taken
 from tracker.stats import DECISION_BOUNDS, Histogram, Stats, collect
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Daemon:
     def run(self) -> None:
         """Until SIGTERM or SIGINT."""
         metrics = self._metrics()
-        with self._signals():
+        with taken(_SIGNALS, self._take_signal):
             for worker in self._workers:
                 worker.start()
             if metrics is not None:
@@ -246,24 +246,12 @@ class Daemon:
             self.session.source.wake()
             return self._stats if self._answered.wait(SCRAPE_TIMEOUT) else None
 
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Signals go to a thread of their own: one that came between a look at a flag and the
-        wait that follows would else be seen by nobody until the next change of the network."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        threading.Thread(target=self._take_signals, name="signals", daemon=True).start()
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    def _take_signals(self) -> None:
-        while not self._stopping:
-            if signal.sigwait(_SIGNALS) == signal.SIGCONT:
-                self._resumed = True
-            else:
-                self._stopping = True
-            self.session.source.wake()
+    def _take_signal(self, number: int) -> None:
+        if number == signal.SIGCONT:
+            self._resumed = True
+        else:
+            self._stopping = True
+        self._wake()
 
 
 def _status(decision: Decision) -> str:

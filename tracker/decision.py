@@ -1,4 +1,4 @@
-"""One state machine: turns rankings into a decision that people can rely on (design section 7).
+"""One state machine: turns rankings into a decision that people can rely on.
 
 A node's address is an identity, so the decision follows the ranking reluctantly. One `Decider`
 serves one selection and family. It has no clock: every call is told the time (CLOCK_BOOTTIME,
