@@ -192,3 +192,12 @@ def answer(decision: Decision, family: str) -> str | None:
     if choice is None or choice.state is State.LOST:
         return None
     return choice.address
+
+
+def agrees(decision: Decision, family: str, expected: str | None) -> bool:
+    """Whether a case that somebody gives is answered: of a family that is lost it may say "none",
+    or the last value, which stays published."""
+    choice = decision.choices.get(family)
+    if choice is not None and choice.state is State.LOST:
+        return expected in (None, choice.address)
+    return answer(decision, family) == expected
