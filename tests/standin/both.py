@@ -14,12 +14,12 @@ from tests.standin.commands import (
     nexthop_words,
     route_words,
 )
+from tests.standin.paper.base import NLM_F_CREATE, NLM_F_EXCL, Refused
+from tests.standin.paper.kernel import KernelOnPaper
 from tests.standin.real import RealKernel, deadline_after, left
 from tracker.capture.names import IFF_LOWER_UP, IFF_UP, RTNH_F_ONLINK
 from tracker.capture.record import Addr, Leg, Link, Nexthop, Op, Record, Route, text
-from tracker.capture.standin.base import NLM_F_CREATE, NLM_F_EXCL, Refused
-from tracker.capture.standin.kernel import KernelOnPaper
-from tracker.capture.standin.state import NLM_F_APPEND, NLM_F_REPLACE, route_key
+from tracker.capture.standin import NLM_F_APPEND, NLM_F_REPLACE, route_key
 from tracker.model import AF_INET, AF_INET6, Scope
 
 ACTIONS = {

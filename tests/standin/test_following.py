@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.standin.both import Both, check_equal, shown
+from tests.standin.paper.base import Refused
+from tests.standin.paper.kernel import KernelOnPaper
 from tests.standin.test_random import LINKS, Walk
 from tracker.capture.names import IFF_LOOPBACK, IFF_LOWER_UP, IFF_UP
 from tracker.capture.record import (
@@ -26,8 +28,6 @@ from tracker.capture.record import (
     encode,
     iter_records,
 )
-from tracker.capture.standin.base import Refused
-from tracker.capture.standin.kernel import KernelOnPaper
 from tracker.engine.base import Engine
 from tracker.engine.native import NativeEngine
 from tracker.engine.reference import ReferenceEngine

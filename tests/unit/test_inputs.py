@@ -385,6 +385,35 @@ def test_a_route_over_an_unknown_link_is_an_error(read: Any) -> None:
         read(ROUTES)
 
 
+def test_a_name_that_only_the_other_host_knows_is_an_error(read: Any) -> None:
+    for field in ("table", "protocol"):
+        routes = [{"dst": "default", "dev": "lo", "flags": [], field: "mine"}]
+        with pytest.raises(InputError, match=rf'{field}: "mine"; .*or a number, as `ip -N`'):
+            read(LINKS, routes)
+
+
+PRINTED = [LINKS, ADDRESSES, ROUTES, NEXTHOPS]
+
+
+@pytest.mark.parametrize("place", _places(PRINTED), ids=lambda place: ".".join(map(str, place)))
+def test_nothing_that_ip_printed_is_more_than_an_error_in_one_line(place: tuple[Any, ...]) -> None:
+    for odd in ODD:
+        printed = copy.deepcopy(PRINTED)
+        inner: Any = printed
+        for step in place[:-1]:
+            inner = inner[step]
+        inner[place[-1]] = odd
+        try:
+            found = [entry for value in printed for entry in entries(value, "f", 0)]
+            snapshot = read_entries(found)
+        except InputError as error:
+            assert "\n" not in str(error)
+            assert "allowed: " in str(error)
+            continue
+        kernel = snapshot.stand_in(10**12)
+        assert all(map(encode, (record for scope in Scope for record in kernel.dump(scope))))
+
+
 def test_a_recording_stands_alone(read: Any, tmp_path: Path) -> None:
     path = tmp_path / "r"
     with path.open("wb") as file:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.standin.paper.base import Refused
+from tests.standin.paper.kernel import KernelOnPaper
 from tests.standin.payloads import address, leg, packed, route
 from tracker.capture.names import IFF_LOOPBACK, IFF_LOWER_UP, IFF_UP
 from tracker.capture.record import Addr, Link, Op, Payload, Record, Route
-from tracker.capture.standin.base import Refused
-from tracker.capture.standin.kernel import KernelOnPaper
-from tracker.capture.standin.state import NLM_F_APPEND, NLM_F_REPLACE, RoutePattern, StandIn
+from tracker.capture.standin import NLM_F_APPEND, NLM_F_REPLACE, RoutePattern, StandIn
 from tracker.model import AF_INET, AF_INET6, Scope
 
 ETH0, ETH1, BLUE = 2, 3, 4

@@ -19,7 +19,7 @@ from tracker.capture.snapshot import (
     route_pattern,
     route_values,
 )
-from tracker.capture.standin.state import NLM_F_APPEND, NLM_F_REPLACE
+from tracker.capture.standin import NLM_F_APPEND, NLM_F_REPLACE
 from tracker.capture.steps import (
     AddressChange,
     Checkpoint,

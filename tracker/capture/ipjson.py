@@ -100,8 +100,9 @@ def _link(fields: Fields, link_names: LinkNames) -> dict[str, Any]:
     if info.values:
         values["kind"] = info.values.get("info_kind", "device")
         values["table"] = info.nested("info_data").values.get("table") if _is_vrf(info) else None
-    if "link_type" in fields and fields.values["link_type"] in names.LINK_TYPES:
-        values["type"] = fields.values["link_type"]
+    link_type = given.get("link_type")
+    if isinstance(link_type, str) and link_type in names.LINK_TYPES:
+        values["type"] = link_type
     # The other end of a veth, or what a VLAN is on; by number if it is in another namespace.
     lower = given.get("link", given.get("link_index"))
     values["link"] = link_names.index(lower) if isinstance(lower, str) else lower
@@ -135,6 +136,11 @@ def _addresses(fields: Fields) -> list[Addr]:
 
 def _route(fields: Fields, link_names: LinkNames) -> Route:
     values = dict(fields.values)
+    for name, known in (("table", names.TABLES), ("protocol", names.ROUTE_PROTOCOLS)):
+        value = values.get(name)
+        if isinstance(value, str) and value.lower() not in known and not value.isdigit():
+            # The host may have given it a name in /etc/iproute2.
+            raise fields.error(name, f"{', '.join(known)}, or a number, as `ip -N` prints it")
     if "family" not in fields:
         values["family"] = _family(fields)
     return new_route(*route_values(Fields(values, fields.file, fields.where), link_names))

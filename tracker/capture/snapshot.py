@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tracker.capture import names
 from tracker.capture.fields import U8, U16, U32, Fields, pack
 from tracker.capture.record import Addr, Leg, Link, Member, Nexthop, Route
-from tracker.capture.standin.state import RoutePattern, StandIn
+from tracker.capture.standin import RoutePattern, StandIn
 from tracker.model import AF_INET, AF_INET6
 
 KINDS = ("links", "addresses", "routes", "nexthops")

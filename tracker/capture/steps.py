@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tracker.capture.record import Addr, Leg, Nexthop, Op, Record, Route
 from tracker.capture.snapshot import Snapshot, new_address, new_link, new_route, route_pattern
-from tracker.capture.standin.state import RoutePattern, StandIn, Subject
+from tracker.capture.standin import RoutePattern, StandIn, Subject
 from tracker.model import Scope
 
 

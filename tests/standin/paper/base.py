@@ -10,7 +10,7 @@ from tracker.capture.names import (
     TABLE_MAIN,
 )
 from tracker.capture.record import Leg, Link, Op, Record, Route
-from tracker.capture.standin.state import StandIn, Subject
+from tracker.capture.standin import StandIn, Subject
 from tracker.model import AF_INET
 
 NLM_F_EXCL = 0x200

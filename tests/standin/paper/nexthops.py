@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 
+from tests.standin.paper.base import NLM_F_CREATE, NLM_F_EXCL, Refused
+from tests.standin.paper.ipv4 import Ipv4
+from tests.standin.paper.ipv6 import Ipv6
 from tracker.capture.names import RTNH_F_ONLINK
 from tracker.capture.record import Leg, Nexthop, Op, Route
-from tracker.capture.standin.base import NLM_F_CREATE, NLM_F_EXCL, Refused
-from tracker.capture.standin.ipv4 import Ipv4
-from tracker.capture.standin.ipv6 import Ipv6
-from tracker.capture.standin.state import NLM_F_REPLACE
+from tracker.capture.standin import NLM_F_REPLACE
 from tracker.model import AF_INET, AF_INET6
 
 RTN_UNICAST = 1

@@ -5,6 +5,17 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 
+from tests.standin.paper.base import (
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    Mechanics,
+    Refused,
+    destination,
+    leg_fits,
+    masked,
+    route_place,
+    same_destination,
+)
 from tracker.capture.names import (
     IFA_F_NOPREFIXROUTE,
     IFA_F_SECONDARY,
@@ -20,18 +31,7 @@ from tracker.capture.names import (
     TABLE_MAIN,
 )
 from tracker.capture.record import Addr, Leg, Op, Route
-from tracker.capture.standin.base import (
-    NLM_F_CREATE,
-    NLM_F_EXCL,
-    Mechanics,
-    Refused,
-    destination,
-    leg_fits,
-    masked,
-    route_place,
-    same_destination,
-)
-from tracker.capture.standin.state import NLM_F_APPEND, NLM_F_REPLACE, address_key
+from tracker.capture.standin import NLM_F_APPEND, NLM_F_REPLACE, address_key
 from tracker.model import AF_INET, AF_INET6
 
 _OWN_FLAGS = RTNH_F_DEAD | RTNH_F_LINKDOWN

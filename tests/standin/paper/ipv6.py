@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import errno
 
+from tests.standin.paper.base import (
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    Mechanics,
+    Refused,
+    destination,
+    leg_fits,
+    masked,
+    route_place,
+    same_destination,
+)
 from tracker.capture.names import (
     IFA_F_NODAD,
     IFA_F_NOPREFIXROUTE,
@@ -16,18 +27,7 @@ from tracker.capture.names import (
     RTPROT_RA,
 )
 from tracker.capture.record import FOREVER, Addr, Leg, Op, Route
-from tracker.capture.standin.base import (
-    NLM_F_CREATE,
-    NLM_F_EXCL,
-    Mechanics,
-    Refused,
-    destination,
-    leg_fits,
-    masked,
-    route_place,
-    same_destination,
-)
-from tracker.capture.standin.state import NLM_F_APPEND, NLM_F_REPLACE
+from tracker.capture.standin import NLM_F_APPEND, NLM_F_REPLACE
 from tracker.model import AF_INET6
 
 PREFIX_METRIC = 256

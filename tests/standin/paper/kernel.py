@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 
+from tests.standin.paper.base import NLM_F_CREATE, NLM_F_EXCL, Refused, same_destination
+from tests.standin.paper.ipv6 import USER_METRIC
+from tests.standin.paper.nexthops import Nexthops
 from tracker.capture.names import (
     IFA_F_DEPRECATED,
     IFA_F_PERMANENT,
@@ -16,10 +19,7 @@ from tracker.capture.names import (
     RTPROT_RA,
 )
 from tracker.capture.record import FOREVER, Addr, Link, Nexthop, Op, Record, Route
-from tracker.capture.standin.base import NLM_F_CREATE, NLM_F_EXCL, Refused, same_destination
-from tracker.capture.standin.ipv6 import USER_METRIC
-from tracker.capture.standin.nexthops import Nexthops
-from tracker.capture.standin.state import NLM_F_REPLACE, address_key
+from tracker.capture.standin import NLM_F_REPLACE, address_key
 from tracker.model import AF_INET, AF_INET6, NANOSECONDS
 
 _RUNNING = IFF_LOWER_UP | IFF_RUNNING

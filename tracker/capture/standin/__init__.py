@@ -1,1 +1,0 @@
-"""A kernel on paper: true state, the messages about it, and the dumps of it."""
