@@ -14,7 +14,18 @@ from tracker.capture import cases
 from tracker.capture.cases import Case
 from tracker.capture.fields import Fields
 from tracker.capture.inputs import load
-from tracker.capture.record import Addr, Leg, Link, Member, Nexthop, Route, encode
+from tracker.capture.ipjson import entries, read_entries
+from tracker.capture.record import (
+    Addr,
+    Header,
+    Leg,
+    Link,
+    Member,
+    Nexthop,
+    Record,
+    Route,
+    encode,
+)
 from tracker.capture.recording import Head, Recording, RecordingWriter
 from tracker.errors import InputError
 from tracker.model import AF_INET, AF_INET6, Scope
@@ -403,15 +414,17 @@ def test_nothing_that_ip_printed_is_more_than_an_error_in_one_line(place: tuple[
         for step in place[:-1]:
             inner = inner[step]
         inner[place[-1]] = odd
+        said = ""
         try:
             found = [entry for value in printed for entry in entries(value, "f", 0)]
             snapshot = read_entries(found)
         except InputError as error:
-            assert "\n" not in str(error)
-            assert "allowed: " in str(error)
+            said = str(error)
+        if said:
+            assert "\n" not in said
+            assert "allowed: " in said
             continue
-        kernel = snapshot.stand_in(10**12)
-        assert all(map(encode, (record for scope in Scope for record in kernel.dump(scope))))
+        assert all(encode(Record(Header(), payload)) for kind in snapshot for payload in kind)
 
 
 def test_a_recording_stands_alone(read: Any, tmp_path: Path) -> None:
