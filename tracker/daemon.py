@@ -229,11 +229,11 @@ class Daemon:
         collector = MetricsCollector(self._ask, self._publisher_stats)
         return MetricsServer(self._config.metrics, registry(collector), self._report_metrics)
 
-    def _report_metrics(self, error: str | None) -> None:
+    def _report_metrics(self, address: str, error: str | None) -> None:
         if error is not None:
-            self._log.warning("cannot serve metrics, trying again", error=error)
+            self._log.warning("cannot serve metrics, trying again", address=address, error=error)
         else:
-            self._log.info("serving metrics")
+            self._log.info("serving metrics", address=address)
 
     def _publisher_stats(self) -> Iterator[PublisherStats]:
         return (worker.stats() for worker in self._workers)

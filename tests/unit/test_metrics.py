@@ -195,39 +195,45 @@ def test_the_last_bucket_has_no_bound() -> None:
     )
 
 
-def server(listen: Listen, reports: list[str | None]) -> MetricsServer:
-    return MetricsServer(listen, registry(MetricsCollector(stats, publishers)), reports.append)
+Reports = list[tuple[str, str | None]]
+
+
+def server(listen: Listen, reports: Reports) -> MetricsServer:
+    def report(address: str, error: str | None) -> None:
+        reports.append((address, error))
+
+    return MetricsServer(listen, registry(MetricsCollector(stats, publishers)), report)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_metrics_are_served(host: str) -> None:
-    reports: list[str | None] = []
+    reports: Reports = []
     serving = server(Listen(host, 0), reports)
     serving.start()
     try:
-        shown = f"[{host}]" if ":" in host else host
-        with urllib.request.urlopen(f"http://{shown}:{serving.port}/metrics", timeout=10) as answer:
+        shown, port = f"[{host}]" if ":" in host else host, serving.port
+        with urllib.request.urlopen(f"http://{shown}:{port}/metrics", timeout=10) as answer:
             text = answer.read().decode()
     finally:
         serving.stop()
     assert answer.headers["Content-Type"].startswith("text/plain")
     assert "addrtracker_build_info{" in text
-    assert reports == []
+    assert reports == [(f"{shown}:{port}", None)]
 
 
 def test_a_port_that_is_taken_is_one_line_and_tried_again() -> None:
-    reports: list[str | None] = []
+    reports: Reports = []
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         serving = server(Listen("127.0.0.1", port), reports)
         assert not serving.attempt()
         assert not serving.attempt()
         assert serving.port is None
-        assert reports == [f"metrics: 127.0.0.1:{port}: Address already in use"]
+        assert reports == [(f"127.0.0.1:{port}", "Address already in use")]
     assert serving.attempt()
     try:
         assert serving.port == port
-        assert reports[1:] == [None]
+        assert reports[1:] == [(f"127.0.0.1:{port}", None)]
     finally:
         serving.stop()
 

@@ -274,14 +274,15 @@ class MetricsServer:
     """Serves /metrics. A port that is taken costs the metrics and nothing else: it is tried
     again, after a second and then at most every minute.
 
-    `report` is called with the first error of a row, and with None when it listens at last.
+    `report` is called with address and port, and the first error of a row, or None when it
+    listens: port 0 is another one by then.
     """
 
     def __init__(
         self,
         listen: Listen,
         own: CollectorRegistry,
-        report: Callable[[str | None], None],
+        report: Callable[[str, str | None], None],
     ) -> None:
         self._listen = listen
         self._registry = own
@@ -307,12 +308,10 @@ class MetricsServer:
             self._server = _listening(self._listen, self._registry)
         except OSError as error:
             if not self._failed:
-                host = f"[{self._listen.host}]" if ":" in self._listen.host else self._listen.host
-                self._report(f"metrics: {host}:{self._listen.port}: {error.strerror}")
+                self._report(self._shown(self._listen.port), error.strerror)
             self._failed = True
             return False
-        if self._failed:
-            self._report(None)
+        self._report(self._shown(int(self._server.server_port)), None)
         self._begin(self._serve)
         return True
 
@@ -325,6 +324,10 @@ class MetricsServer:
             thread.join()
         if self._server is not None:
             self._server.server_close()
+
+    def _shown(self, port: int) -> str:
+        host = f"[{self._listen.host}]" if ":" in self._listen.host else self._listen.host
+        return f"{host}:{port}"
 
     def _begin(self, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=target, name="metrics", daemon=True)
