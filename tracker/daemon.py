@@ -231,7 +231,8 @@ class Daemon:
 
     def _report_metrics(self, address: str, error: str | None) -> None:
         if error is not None:
-            self._log.warning("cannot serve metrics, trying again", address=address, error=error)
+            line = f"metrics: {address}: {error}"
+            self._log.warning("cannot serve metrics, trying again", error=line)
         else:
             self._log.info("serving metrics", address=address)
 
