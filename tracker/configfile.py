@@ -18,6 +18,7 @@ from tracker.model import FAMILIES, NANOSECONDS
 from tracker.printable import printable
 
 AUDIT_LEAST = NANOSECONDS
+MOST_BYTES = 1 << 20
 
 
 class _Key(NamedTuple):
@@ -119,9 +120,11 @@ def read(path: str) -> Config:
     """The configuration in `path`. Raises ConfigError."""
     try:
         with open(path, "rb") as file:
-            raw = file.read()
+            raw = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(raw) > MOST_BYTES:
+        raise ConfigError(f"{path}: too large; allowed is TOML of {MOST_BYTES >> 20} MiB")
     return parse(raw, path)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,7 +62,7 @@ CASE: dict[str, Any] = {
     "expected": {"ipv4": "192.0.2.10", "ipv6": None, "behaviour": "None."},
 }
 PAIRS: list[tuple[str | bytes, str]] = [
-    ("{", "line 1 column 2: not JSON; allowed: JSON"),
+    ("{", "line 1 column 2: not JSON; allowed: JSON or a recording"),
     ("", "the file is empty; allowed: JSON or a recording"),
     ("7", "not of a known format; allowed: a snapshot, a case file, a recording, or the output"),
     ('{"a": 1}', "not of a known format"),
@@ -68,7 +70,7 @@ PAIRS: list[tuple[str | bytes, str]] = [
     ("[7]", "[0]: 7; allowed: an object"),
     ('{"links": []} {"links": []}', "a case or snapshot with something beside it"),
     (b"ADDRTRK9", "another format; allowed: a recording of format ADDRTRK1"),
-    (b"\xff\xfe", "not a text file"),
+    (b"\xff\xfe", "line 1 column 1: not JSON; allowed: JSON or a recording"),
     ("[" * 100_000, "nested too deeply"),
     ('{"links": ' + "9" * 5000 + "}", "a number is too long"),
 ]
@@ -425,6 +427,37 @@ def test_nothing_that_ip_printed_is_more_than_an_error_in_one_line(place: tuple[
             assert "allowed: " in said
             continue
         assert all(encode(Record(Header(), payload)) for kind in snapshot for payload in kind)
+
+
+def test_a_name_that_is_no_text_is_read_as_ip_prints_it(read: Any) -> None:
+    raw = json.dumps(LINKS).replace("eth0", "NAME").encode().replace(b"NAME", b"e\xff")
+    names = [link.name for link in read(raw).snapshot.links]
+    assert names == ["lo", "e\udcff", "br0", "red"]
+
+
+def test_a_mark_of_another_system_is_no_error(read: Any) -> None:
+    assert read(b"\xef\xbb\xbf" + json.dumps(LINKS).encode()) == read(LINKS)
+
+
+def test_a_file_that_is_too_large_is_said_so() -> None:
+    with pytest.raises(InputError, match="/dev/zero: too large; allowed: 256 MiB"):
+        load(["/dev/zero"])
+
+
+@pytest.mark.parametrize("path", ["-", "/dev/stdin"])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_pipe_is_read_once(path: str, recorded: bool, tmp_path: Path) -> None:
+    if recorded:
+        with (tmp_path / "r").open("wb") as file:
+            RecordingWriter(file, Head("n1", "boot", 1, 2))
+        content = (tmp_path / "r").read_bytes()
+    else:
+        content = json.dumps(LINKS + LINKS * 300).encode()
+    command = f"from tracker.capture.inputs import load; print(type(load(['{path}'])).__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", command], input=content, capture_output=True, check=True
+    )
+    assert done.stdout == (b"Recording\n" if recorded else b"Case\n")
 
 
 def test_a_recording_stands_alone(read: Any, tmp_path: Path) -> None:

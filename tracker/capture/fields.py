@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import sys
 
 # The C part of socket alone: `socket` doubles the time in which Python starts.
 from _socket import inet_pton
@@ -16,19 +18,33 @@ U8 = 0xFF
 U16 = 0xFFFF
 U32 = 0xFFFFFFFF
 
+MOST_BYTES = 256 << 20
+"""A full table of a million routes as ip prints it is half of that."""
+
 MOST_SECONDS = 7 * 24 * 3600
 """How long a case may take: each minute of it has an audit."""
 
 
-def read_text(path: str) -> str:
-    """A file as text; InputError if it cannot be read or is not UTF-8."""
+def read_bytes(path: str) -> bytes:
+    """A file, read once from its beginning to its end: it may be a pipe; "-" is standard input.
+
+    InputError if it cannot be read or is larger than MOST_BYTES.
+    """
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text file; allowed: JSON or a recording") from None
+        with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
+            raw = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; allowed: a file that can be read") from None
+    if len(raw) > MOST_BYTES:
+        raise InputError(f"{path}: too large; allowed: {MOST_BYTES >> 20} MiB")
+    return raw
+
+
+def as_text(raw: bytes) -> str:
+    """The bytes of a file as text. ip prints names as the kernel has them, so not all of it need
+    be UTF-8; what comes from Windows begins with a mark.
+    """
+    return raw.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
 
 
 def json_values(text: str, path: str) -> list[Any]:
@@ -45,11 +61,11 @@ def json_values(text: str, path: str) -> list[Any]:
             value, at = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
             place = f"line {error.lineno} column {error.colno}"
-            raise InputError(f"{path}: {place}: not JSON; allowed: JSON") from None
+            raise InputError(f"{path}: {place}: not JSON; allowed: JSON or a recording") from None
         except (RecursionError, ValueError) as error:
             # Python refuses to read a number of thousands of digits.
             what = "a number is too long" if isinstance(error, ValueError) else "nested too deeply"
-            raise InputError(f"{path}: {what}; allowed: JSON") from None
+            raise InputError(f"{path}: {what}; allowed: JSON or a recording") from None
         values.append(value)
     if not values:
         raise InputError(f"{path}: the file is empty; allowed: JSON or a recording")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracker.capture.cases import Case, read_case
-from tracker.capture.fields import Fields, json_values, read_text
+from tracker.capture.fields import Fields, as_text, json_values, read_bytes
 from tracker.capture.ipjson import ALLOWED, Entry, entries, read_entries
-from tracker.capture.recording import Recording, is_recording, read_recording
+from tracker.capture.recording import Recording, is_recording, parse_recording
 from tracker.capture.snapshot import KINDS, Snapshot
 from tracker.capture.snapshot import read as read_snapshot
 from tracker.errors import InputError
@@ -20,11 +20,12 @@ def load(paths: Sequence[str]) -> Case | Recording:
     """
     found: list[Entry] = []
     for path in paths:
-        if _is_recording(path):
+        raw = read_bytes(path)
+        if is_recording(raw):
             if len(paths) > 1:
                 raise InputError(f"{path}: a recording among other files; allowed: one recording")
-            return read_recording(path)
-        values = json_values(read_text(path), path)
+            return parse_recording(raw, path)
+        values = json_values(as_text(raw), path)
         if isinstance(values[0], dict):
             if len(paths) > 1 or len(values) > 1:
                 raise InputError(
@@ -34,14 +35,6 @@ def load(paths: Sequence[str]) -> Case | Recording:
         for number, value in enumerate(values):
             found += entries(value, path, number)
     return _plain(paths[0], read_entries(found))
-
-
-def _is_recording(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return is_recording(file.read(8))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; allowed: a file that can be read") from None
 
 
 def _read_object(fields: Fields) -> Case:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from tracker.capture.fields import read_bytes
 from tracker.capture.record import (
     Header,
     Loss,
@@ -99,11 +100,11 @@ def read_recording(path: str) -> Recording:
 
     A file that ends in the middle of a record is read up to there, with a warning.
     """
-    try:
-        with open(path, "rb") as file:
-            raw = file.read()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; allowed: a file that can be read") from None
+    return parse_recording(read_bytes(path), path)
+
+
+def parse_recording(raw: bytes, path: str) -> Recording:
+    """The recording in `raw`; `path` is what messages call it. Raises as read_recording()."""
     head, start = _read_head(raw, path)
     records: list[Record] = []
     warnings: list[str] = []
