@@ -74,7 +74,7 @@ OUTPUT = Option("--output", "a table (default on a terminal) or JSON", choices=(
 LOCAL = Option("--local", "do not ask a running daemon")
 FROM = Option(
     "--from",
-    "not this host: a snapshot, case, recording, `ip -json` output; - is a pipe",
+    "a snapshot, case, recording or `ip -json` output; - is a pipe",
     "FILE",
     many=True,
 )
