@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
-from tests.netns.daemon import QUICK, Daemon
+from tests.netns.daemon import COMMAND, QUICK, Daemon
 from tests.netns.namespace import Namespace, connect
 
 if TYPE_CHECKING:
     from tests.netns.conftest import StartDaemon
 
 AUDITS = QUICK + '[capture]\naudit = "1s"\n'
+
+
+def test_a_disk_that_is_full_ends_a_recording(host: Namespace) -> None:
+    command = host.command([COMMAND, "record", "/dev/full", "--seconds", "5"])
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stderr == "addrtracker: /dev/full: No space left on device\n"
 
 
 def test_files_that_someone_removed_come_back(

@@ -38,7 +38,11 @@ def run(arguments: Arguments) -> int:
     head = Head(config.hostname, boot_id, clock.boot_ns(), clock.wall_ns())
     path = arguments.words[0]
     try:
-        with open(path, "wb", buffering=0) as file:
+        opened = open(path, "wb", buffering=0)  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; allowed: a file that can be written") from None
+    try:
+        with opened as file:
             writer = RecordingWriter(file, head)
             tapped.tap(TAP_BYTES)
             recording = session(tapped, config, clock, wanted=INSTANT)
@@ -52,7 +56,8 @@ def run(arguments: Arguments) -> int:
                     limits.count(written)
             writer.finish(clock.boot_ns())
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; allowed: a file that can be written") from None
+        error.filename = error.filename or path
+        raise
     lost = tapped.counters()["tap_lost"]
     if lost:
         warn(f"{path}: {lost} records were lost: they came faster than the file took them")
