@@ -17,11 +17,13 @@ from tracker.printable import printable
 if TYPE_CHECKING:
     from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
+    from tracker.sink import Sink
+
 
 class _Unfailing:
     """A stream whose end may be gone: tracking goes on without a log."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO | Sink) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
@@ -40,7 +42,7 @@ def _printable(_logger: object, _method: str, event: EventDict) -> EventDict:
 
 
 def logger(
-    stream: TextIO | None = None,
+    stream: TextIO | Sink | None = None,
     *,
     verbose: bool = False,
     environ: Mapping[str, str] = os.environ,

@@ -23,6 +23,7 @@ LAYERS = (
         "notify",
         "printable",
         "signals",
+        "sink",
     ),
     ("capture", "engine"),
     ("policy",),
