@@ -67,7 +67,8 @@ def logger(
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ]
     made = structlog.wrap_logger(
-        structlog.PrintLogger(cast("TextIO", _Unfailing(stream))),
+        # A line is one write: whoever dies after it has not left half a line.
+        structlog.WriteLogger(cast("TextIO", _Unfailing(stream))),
         processors=[structlog.processors.add_log_level, *render],
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.DEBUG if verbose else logging.INFO
