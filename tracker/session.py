@@ -244,17 +244,25 @@ class Session:
         return self._publish()
 
     def _follow(self, follower: _Follower, now: int) -> None:
+        # Once more with the view that fits, where the address changed: one without carrier is held
+        # from the beginning, not from whatever wakes us up next.
+        if self._take_step(follower, now):
+            self._take_step(follower, now)
+
+    def _take_step(self, follower: _Follower, now: int) -> bool:
+        """True if the engine was told of another address, which makes for another view."""
         decider = follower.decider
         view = self.engine.view(follower.index, follower.family)
         follower.view = view
         if self._is_stale(follower.family) and decider.must_wait(now, view):
-            return
+            return False
         decider.step(now, view)
-        if decider.address != follower.named:
-            self._name(follower, decider.address)
-            follower.view = self.engine.view(follower.index, follower.family)
         if decider.address is not None and decider.address != follower.published:
             self._changed(follower, now)
+        if decider.address == follower.named:
+            return False
+        self._name(follower, decider.address)
+        return True
 
     def _name(self, follower: _Follower, address: str | None) -> None:
         self.engine.set_incumbent(follower.index, follower.family, address)

@@ -162,3 +162,18 @@ def test_a_first_decision_waits_for_dumps_that_fail() -> None:
     while not source.finished:
         session.step()
     assert session.decision().choices["ipv4"].address == "192.0.2.10"
+
+
+def test_an_answer_without_carrier_is_held_from_the_beginning() -> None:
+    link = {"ifindex": 2, "name": "eth2", "flags": ["UP"], "operstate": "DOWN"}
+    dark = case(
+        links=[link],
+        addresses=[{"ifindex": 2, "address": "192.0.2.10", "prefixlen": 24}],
+        routes=[default("192.0.2.1", 2, 100)],
+    )
+    session, source, clock = follow(dark, Memory())
+    session.start()
+    while not session.decision().stale:
+        assert not source.finished
+        session.step()
+    assert clock.boot_ns() == START + SETTINGS.stability.settle + SETTINGS.stability.hold
