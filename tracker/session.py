@@ -361,8 +361,10 @@ class Session:
         if self.settings.audit:
             import random  # noqa: PLC0415 - commands that look once need none
 
-            jitter = random.uniform(0.9, 1.1)  # noqa: S311 - no secret
-            self._audit_at = self._clock.boot_ns() + int(self.settings.audit * jitter)
+            now = self._clock.boot_ns()
+            # A replay has the same time at each run, and is to have the same audits.
+            jitter = random.Random(now).uniform(0.9, 1.1)  # noqa: S311 - no secret
+            self._audit_at = now + int(self.settings.audit * jitter)
 
     def _choice(self, follower: _Follower) -> Choice:
         decider = follower.decider
