@@ -195,6 +195,14 @@ def test_the_last_bucket_has_no_bound() -> None:
     )
 
 
+def test_a_name_that_is_no_text_costs_no_scrape() -> None:
+    decision = stats().decision
+    odd = decision._replace(choices={"ipv4": V4._replace(interface="e\udcff\x1b")})
+    text = scrape(stats()._replace(decision=odd))
+    labels = (("address", "192.0.2.10"), ("family", "ipv4"), ("interface", r"e\xff\x1b"))
+    assert samples(text)["addrtracker_primary_address_info", labels] == 1
+
+
 Reports = list[tuple[str, str | None]]
 
 

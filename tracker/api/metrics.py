@@ -27,6 +27,7 @@ from prometheus_client.registry import Collector
 
 import tracker
 from tracker.config import Listen
+from tracker.printable import printable
 from tracker.publish.worker import BACKOFF_FIRST, BACKOFF_MOST, PublisherStats
 from tracker.stats import Buckets, Stats, recompute_buckets
 
@@ -127,7 +128,8 @@ def _decision_metrics(stats: Stats) -> Iterator[Metric]:
         stale.add_metric([family], choice.stale)
         ambiguous.add_metric([family], choice.ambiguous)
         if choice.address is not None:
-            primary.add_metric([family, choice.address, choice.interface], {})
+            # The text format is UTF-8, which a name need not be.
+            primary.add_metric([family, choice.address, printable(choice.interface)], {})
     yield from (primary, stale, ambiguous)
     yield _histogram(
         "addrtracker_kernel_to_decision_seconds",
