@@ -83,7 +83,7 @@ sanitize: test-setup
 	tools/sanitize
 
 soak: test-setup
-	tools/as-root $(PYTHON) -m tests.soak --operations $(N)
+	tools/as-root $(PYTHON) -m tests.soak --operations $(N) $(if $(SEED),--seed $(SEED))
 
 bench: test-setup
 	tools/as-root $(PYTHON) -m pytest benchmarks $(PYTEST_ARGS)

@@ -31,6 +31,8 @@ NAMES = [
 TABLES = (254, 254, 254, 100)
 METRICS = (0, 100, 100, 200)
 METRIC_WITHOUT_GATEWAY = 50
+METRIC_OF_OBJECTS = 60
+"""IPv6 routes on nexthop objects stand alone for the same reason: a dump of siblings skips them."""
 _SYSCTL = Path("/proc/sys/net")
 
 
@@ -235,7 +237,7 @@ class World:
             0,
             family,
             legs,
-            metric=self.random.choice((*METRICS, METRIC_WITHOUT_GATEWAY)),
+            metric=self.random.choice((*METRICS, METRIC_WITHOUT_GATEWAY, METRIC_OF_OBJECTS)),
             table=self.random.choice(TABLES),
             type_=self.random.choice((0, 1)),
         )
@@ -255,11 +257,12 @@ class World:
         return self.rtnl.delete_nexthop(self.random.choice((1, 2, 3, 4, 5, 10, 11, 12)))
 
     def route_by_nexthop(self) -> int:
+        family = self._family()
         return self.rtnl.route(
             RTM_NEWROUTE,
             NLM_F_CREATE | self.random.choice((NLM_F_EXCL, NLM_F_APPEND, NLM_F_REPLACE)),
-            self._family(),
-            metric=self.random.choice(METRICS),
+            family,
+            metric=METRIC_OF_OBJECTS if family == AF_INET6 else self.random.choice(METRICS),
             nexthop=self.random.choice((1, 2, 3, 4, 5, 10, 11, 12)),
         )
 
