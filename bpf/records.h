@@ -13,16 +13,20 @@
 #include <linux/types.h>
 
 #define AT_RECORD_VERSION 1
-#define AT_NAME_LEN	  16 /* IFNAMSIZ */
-#define AT_LEGS_MAX	  64 /* legs (or group members) that a record can carry */
+#define AT_NAME_LEN	  16  /* IFNAMSIZ */
+#define AT_LEGS_MAX	  64  /* legs (or group members) that a record can carry */
+#define AT_ATTRS_MAX	  128 /* attributes of one list; a message with more is malformed */
 
 enum at_kind {
 	AT_KIND_ADDR = 1,
 	AT_KIND_LINK,
 	AT_KIND_ROUTE,
 	AT_KIND_NEXTHOP,
-	AT_KIND_LOSS, /* messages were lost; struct at_loss */
-	AT_KIND_DUMP, /* a dump begins or ends; struct at_dump */
+	AT_KIND_LOSS,  /* messages were lost; struct at_loss */
+	AT_KIND_DUMP,  /* a dump begins or ends; struct at_dump */
+	AT_KIND_RULE,  /* a policy rule; struct at_rule */
+	AT_KIND_FLUSH, /* the kernel removed a route without a message; struct at_flush */
+	AT_KINDS,
 };
 
 enum at_op {
@@ -35,6 +39,7 @@ enum at_op {
 #define AT_F_TRUNCATED (1u << 1) /* there were more legs than the record holds */
 #define AT_F_TASK      (1u << 2) /* a task trailer follows the payload */
 #define AT_F_UNTRUSTED (1u << 3) /* the task is whoever was interrupted */
+#define AT_F_KERNEL    (1u << 4) /* the task is a thread of the kernel */
 
 struct at_header {
 	__u16 size;   /* bytes of the whole record */
@@ -131,10 +136,34 @@ struct at_nexthop {
 	struct at_member member[];
 };
 
+/* What a message of type RTM_NEWRULE or RTM_DELRULE is about. Which packets it takes is not in here:
+ * whoever depends on rules asks the kernel again. */
+struct at_rule {
+	__u32 table;	/* of FR_ACT_TO_TBL, 0 = none */
+	__u32 priority; /* FRA_PRIORITY */
+	__u8 family;
+	__u8 action; /* FR_ACT_* */
+	__u16 pad0;
+	__u32 pad1;
+};
+
+/* Seen by the trace tier alone. */
+struct at_flush {
+	__u32 table;
+	__u32 metric;
+	__u32 oif; /* of the first leg, 0 = unknown */
+	__u8 family;
+	__u8 dst_len;
+	__u8 tos;
+	__u8 type; /* RTN_* */
+	__u8 dst[16];
+};
+
 enum at_loss_cause {
 	AT_LOSS_OVERRUN = 1, /* ENOBUFS on the socket */
 	AT_LOSS_RING,	     /* a reserve in the ring failed */
 	AT_LOSS_MALFORMED,   /* a message could not be parsed */
+	AT_LOSS_UNFILTERED,  /* a message got past the filter, which somebody detached */
 };
 
 struct at_loss {
@@ -188,6 +217,8 @@ _Static_assert(sizeof(struct at_leg) == 24, "leg");
 _Static_assert(sizeof(struct at_route) == 64, "route");
 _Static_assert(sizeof(struct at_member) == 8, "member");
 _Static_assert(sizeof(struct at_nexthop) == 40, "nexthop");
+_Static_assert(sizeof(struct at_rule) == 16, "rule");
+_Static_assert(sizeof(struct at_flush) == 32, "flush");
 _Static_assert(sizeof(struct at_loss) == 16, "loss");
 _Static_assert(sizeof(struct at_dump) == 24, "dump");
 _Static_assert(sizeof(struct at_task) == 24, "task");
