@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,6 +128,9 @@ class _Sysctl(NamedTuple):
     follows: str
 
 
+LINKS_MOST = 3
+"""Links that get a line of their own each."""
+
 _SYSCTLS = (
     _Sysctl(
         "net.ipv4.conf.all.promote_secondaries",
@@ -174,20 +177,29 @@ def sysctls(root: str | None = None) -> list[Finding]:
     return [*found, *_router_advertisements(root)]
 
 
-def _router_advertisements(root: str) -> Iterator[Finding]:
+def _router_advertisements(root: str) -> list[Finding]:
     """Links that forward and so take no default route from a router (RFC 4861 6.2; accept_ra)."""
+    links = []
     for path in sorted(glob.glob(f"{glob.escape(root)}/net/ipv6/conf/*/forwarding")):
-        link = os.path.basename(os.path.dirname(path))
-        accept = _read(f"{os.path.dirname(path)}/accept_ra")
-        if link in {"all", "default", "lo"} or _read(path) != "1" or accept != "1":
-            continue
-        yield Finding(
-            f"net.ipv6.conf.{link}.accept_ra",
-            ok=False,
-            value="1",
-            follows=f"{link} forwards, so it takes no default route from router advertisements; "
-            "2 would",
-        )
+        folder, _ = os.path.split(path)
+        link = os.path.basename(folder)
+        if link not in {"all", "default", "lo"} and _read(path) == "1":
+            links += [link] if _read(f"{folder}/accept_ra") == "1" else []
+    if len(links) <= LINKS_MOST:
+        return [_no_default_route(link, link) for link in links]
+    # A node with containers has hundreds, and they forward together.
+    named = ", ".join(links[:LINKS_MOST])
+    return [_no_default_route("*", f"each of {len(links)} links ({named} ...)")]
+
+
+def _no_default_route(name: str, link: str) -> Finding:
+    return Finding(
+        f"net.ipv6.conf.{name}.accept_ra",
+        ok=False,
+        value="1",
+        follows=f"{link} forwards, so it takes no default route from router advertisements; "
+        "2 would",
+    )
 
 
 def _read(path: str) -> str | None:

@@ -80,6 +80,15 @@ def test_a_router_that_wants_routes_from_routers_is_told(tmp_path: Path) -> None
     assert found[0].follows.startswith("eth0 forwards")
 
 
+def test_many_links_that_forward_are_one_line(tmp_path: Path) -> None:
+    for number in range(100, 300):
+        sysctl(tmp_path, f"net/ipv6/conf/veth{number}/forwarding", "1")
+        sysctl(tmp_path, f"net/ipv6/conf/veth{number}/accept_ra", "1")
+    [found] = [f for f in doctor.sysctls(str(tmp_path)) if f.name.endswith("accept_ra")]
+    assert found.name == "net.ipv6.conf.*.accept_ra"
+    assert found.follows.startswith("each of 200 links (veth100, veth101, veth102 ...) forwards")
+
+
 def test_a_feature_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = doctor.Feature("x", "9.9", lambda: "Protocol not available", "worse")
     monkeypatch.setattr(doctor, "FEATURES", (missing,))
