@@ -3,6 +3,7 @@
 # make test    all checks and tests (those in network namespaces need root or sudo)
 # make lint    ruff, mypy, clang-format, compiler warnings
 # make fuzz    the libFuzzer harnesses, FUZZ_SECONDS each
+# make test-kernels   what only stock kernels can do, in guests (KERNELS="6.1 6.12")
 # make soak    N random kernel operations in a network namespace
 # make bench   the figures of benchmarks/
 # make dist    wheel and sdist, each installed once and tried
@@ -16,15 +17,17 @@ MAKEFLAGS += --no-builtin-rules
 
 FUZZ_SECONDS ?= 60
 N ?= 20000
+KERNELS ?= 6.1
 PYTEST_ARGS ?=
 
 PYTHON := .venv/bin/python
 ENGINE := tracker/_engine.abi3.so
-C_FILES := $(wildcard $(foreach d,native bpf tests/fuzz tests/unit benchmarks,$(d)/*.c $(d)/*.h))
-ENGINE_INPUTS := CMakeLists.txt tools/build-engine \
-	$(wildcard native/*.c native/*.h native/*.cdef native/*.py bpf/*.h)
+C_FILES := $(wildcard $(foreach d,native native/loader bpf tests/fuzz tests/unit benchmarks,$(d)/*.c $(d)/*.h))
+ENGINE_INPUTS := tools/build-engine .build/toolchain \
+	$(wildcard $(foreach d,. native native/loader bpf,$(d)/CMakeLists.txt) \
+	$(foreach d,native native/loader,$(foreach e,c h cdef py,$(d)/*.$(e))) bpf/*.c bpf/*.h)
 
-.PHONY: build run test lint fuzz sanitize soak bench dist clean
+.PHONY: build run test lint fuzz sanitize soak bench dist clean test-kernels
 .PHONY: build-packages test-packages link test-setup
 
 build: link $(ENGINE)
@@ -56,6 +59,11 @@ test-packages: | build-packages
 link: .venv/.build | build-packages
 	@$(PYTHON) tools/link-checkout
 
+# Written only when it differs: a clang or a libbpf that came since is used.
+.build/toolchain: build-packages | .build
+	@tools/note-toolchain $@
+
+# With it come tracker/_bpf.abi3.so and tracker/bpf.
 $(ENGINE): $(ENGINE_INPUTS) .venv/.build | build-packages
 	tools/build-engine
 
@@ -85,6 +93,9 @@ sanitize: test-setup
 soak: test-setup
 	tools/as-root $(PYTHON) -m tests.soak --operations $(N) $(if $(SEED),--seed $(SEED))
 
+test-kernels: test-setup
+	@for kernel in $(KERNELS); do tools/guest/test $$kernel; done
+
 bench: test-setup
 	tools/as-root $(PYTHON) -m pytest benchmarks $(PYTEST_ARGS)
 
@@ -93,5 +104,5 @@ dist: build
 
 clean:
 	rm -rf .build build dist .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
-	rm -f $(ENGINE)
+	rm -rf $(ENGINE) tracker/_bpf.abi3.so tracker/bpf
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
