@@ -393,6 +393,12 @@ def test_output_of_ip_is_read_from_one_file(read: Any) -> None:
     assert read(together).snapshot == apart.snapshot
 
 
+def test_a_link_below_that_is_down_is_no_flag(read: Any) -> None:
+    link = LINKS[3] | {"flags": ["NO-CARRIER", "BROADCAST", "UP", "M-DOWN"]}
+    (found,) = read([link]).snapshot.links
+    assert found.flags == 0x3
+
+
 def test_a_route_over_an_unknown_link_is_an_error(read: Any) -> None:
     with pytest.raises(InputError, match=r'\[0\].dev: "eth0"; allowed: a link of this input'):
         read(ROUTES)

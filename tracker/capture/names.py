@@ -24,6 +24,8 @@ LINK_FLAGS = {
     "echo": 0x40000,
     # Not a flag: up, but not running.
     "no-carrier": 0,
+    # Not a flag: the link below (of a VLAN, a macvlan) is down.
+    "m-down": 0,
 }
 IFF_UP = LINK_FLAGS["up"]
 IFF_LOOPBACK = LINK_FLAGS["loopback"]
