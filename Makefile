@@ -73,7 +73,7 @@ $(ENGINE): $(ENGINE_INPUTS) .venv/.build | build-packages
 
 test-setup: build .venv/.test .build/programs/.complete
 
-test: test-setup lint dist fuzz sanitize soak
+test: test-setup lint dist fuzz sanitize soak test-kernels
 	tools/as-root $(PYTHON) -m pytest $(PYTEST_ARGS)
 
 lint: build .venv/.test

@@ -1,0 +1,60 @@
+"""Tests of what only other kernels can do: they run in a guest (tools/guest/test) alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.netns.following import Following
+from tests.netns.namespace import Namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+if "ADDRTRACKER_GUEST" not in os.environ:
+    collect_ignore_glob = ["*"]
+
+
+@pytest.fixture
+def new_namespace() -> Iterator[Callable[[], Namespace]]:
+    """Makes namespaces; they go at the end of the test."""
+    made: list[Namespace] = []
+
+    def make() -> Namespace:
+        made.append(Namespace())
+        return made[-1]
+
+    yield make
+    for namespace in made:
+        namespace.delete()
+
+
+@pytest.fixture
+def host(new_namespace: Callable[[], Namespace]) -> Namespace:
+    """The namespace that plays the node."""
+    return new_namespace()
+
+
+@pytest.fixture
+def router(new_namespace: Callable[[], Namespace]) -> Namespace:
+    """The namespace that plays the network around the node."""
+    return new_namespace()
+
+
+@pytest.fixture
+def follow(host: Namespace, tmp_path: Path) -> Iterator[Callable[[], Following]]:
+    """Follows `host` in this thread, which stays inside until the end of the test."""
+    made: list[Following] = []
+
+    def start() -> Following:
+        made.append(Following(host, tmp_path))
+        return made[-1]
+
+    with host.entered():
+        yield start
+        for following in made:
+            following.audit()
+            following.close()
