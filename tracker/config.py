@@ -55,7 +55,13 @@ class Capture(NamedTuple):
     """Where changes come from."""
 
     source: str = "auto"
-    """Or "netlink", "pyroute2"."""
+    """Or "bpf", "netlink", "pyroute2"."""
+    loader: str = "auto"
+    """What loads the programs of the source bpf: "libbpf", "bcc"."""
+    ring: int = 1 << 20
+    """Bytes of the ring buffer between these programs and us."""
+    trace: str = "auto"
+    """Probes that tell of silent removals, where they can be attached; "off" = none."""
     audit: int = 60 * NANOSECONDS
     """Between two audits; 0 = never."""
 

@@ -49,7 +49,6 @@ def _empty_table(value: object) -> None:
 
 
 _OTHER_MODE = '[]: this key belongs to a mode other than "default-route"'
-_NO_BPF = "there is no source bpf yet"
 _NETWORKS = _Key(values.list_of(values.network), values.NETWORKS)
 _ADDRESSES = _Key(values.list_of(values.address), values.ADDRESSES)
 _FALLBACK = '"auto", "none", "physical" or "interface:NAME"'
@@ -106,11 +105,12 @@ _SCHEMA: dict[str, Any] = {
     "metrics": {"listen": _Key(values.listen, _LISTEN)},
     "capture": {
         "source": _Key(
-            values.one_of("auto", "netlink", "pyroute2"),
-            '"auto", "netlink" or "pyroute2" in this release',
+            values.one_of("auto", "bpf", "netlink", "pyroute2"),
+            '"auto", "bpf", "netlink" or "pyroute2"',
         ),
-        "loader": _later("auto", f'"auto": {_NO_BPF}'),
-        "ring": _later("1MiB", f'"1MiB": {_NO_BPF}'),
+        "loader": _Key(values.one_of("auto", "libbpf", "bcc"), '"auto", "libbpf" or "bcc"'),
+        "ring": _Key(values.ring_size, values.RING),
+        "trace": _Key(values.one_of("auto", "off"), '"auto" or "off"'),
         "audit": _Key(values.duration_or_zero, _DURATION_OR_NEVER),
     },
 }

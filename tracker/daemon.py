@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from tracker.api.metrics import MetricsCollector, MetricsServer, registry
+from tracker.capture.base import has_attribution, loader_of
 from tracker.capture.record import describe, iter_records
 from tracker.engine.base import NEVER
 from tracker.log import log_change
@@ -28,6 +29,7 @@ from tracker.stats import DECISION_BOUNDS, Histogram, Stats, collect
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+    from tracker.capture.base import Source
     from tracker.clock import Clock
     from tracker.config import Config
     from tracker.errors import PublishError
@@ -65,8 +67,13 @@ class Daemon:
         log: FilteringBoundLogger,
         clock: Clock,
         notifier: Notifier | None = None,
+        *,
+        trace: str = "",
     ) -> None:
-        """`make_session` gets the memory, None without a state directory."""
+        """`make_session` gets the memory, None without a state directory; `trace` names the way
+        in which silent removals are traced, "" = they are not.
+        """
+        self._trace = trace
         self._config = config
         self._log = log
         self._clock = clock
@@ -123,6 +130,7 @@ class Daemon:
             "following",
             source=session.source.name,
             engine=session.engine.name,
+            **_loaded(session.source),
             **{family: choice.address for family, choice in session.decision().choices.items()},
         )
         if began:
@@ -138,7 +146,7 @@ class Daemon:
             self._log_events()
             if self._asked.is_set():
                 self._asked.clear()
-                self._stats = collect(session, self._took)
+                self._stats = collect(session, self._took, self._trace)
                 self._answered.set()
             if interval is not None and self._clock.boot_ns() >= beat_at:
                 self._notifier.watchdog()
@@ -253,6 +261,12 @@ class Daemon:
         else:
             self._stopping = True
         self._wake()
+
+
+def _loaded(source: Source) -> dict[str, object]:
+    """What the source has loaded into the kernel."""
+    loader = loader_of(source)
+    return {"loader": loader, "attribution": has_attribution(source)} if loader else {}
 
 
 def _status(decision: Decision) -> str:

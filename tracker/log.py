@@ -90,5 +90,5 @@ def log_change(log: FilteringBoundLogger, change: Change) -> None:
         "cause": cause.change if cause is not None else None,
     }
     if cause is not None and cause.process is not None:
-        about |= {"process": cause.process, "pid": cause.pid}
+        about |= {"process": cause.process, "pid": cause.pid, "attribution": cause.attribution}
     log.info("primary address changed", **about, seconds=change.took_ns / NANOSECONDS)

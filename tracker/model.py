@@ -207,7 +207,19 @@ class Cause(NamedTuple):
     change: str
     """For example "RTM_NEWADDR 192.0.2.10/24 bond0"."""
     process: str | None
+    """Name of the task that made it; None = not known, as with most sources."""
     pid: int | None
+    attribution: str | None = None
+    """What the process has to do with it: "process" asked for it; "kernel", it is a thread of the
+    kernel (a lifetime ended); "untrusted", it merely was interrupted (a router advertisement)."""
+
+    @property
+    def by(self) -> str:
+        """The process, for the end of a line: " by ip (812)"; "" = not known."""
+        if self.process is None:
+            return ""
+        about = {"kernel": "kernel", "untrusted": f"{self.pid}, untrusted"}
+        return f" by {self.process} ({about.get(self.attribution or '', self.pid)})"
 
 
 class Choice(NamedTuple):

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from tracker.capture.base import Source
     from tracker.clock import Clock
 
+START = "start"
+"""Cause of the dumps that a session begins with."""
+
 NODE = ""
 """Name of the node's own selection."""
 
@@ -155,7 +158,7 @@ class Session:
         self._time_ns = self._time_ns or self._clock.wall_ns()
         self.source.refresh()
         self.source.drain()
-        self.resync.run("start")
+        self.resync.run(START)
         self._plan_audit()
         return self._decide()
 
@@ -297,16 +300,11 @@ class Session:
         if not raw:
             return None, now
         # Not for commands that look once: it would cost them a tenth of their time.
-        from tracker.capture.record import decode, describe  # noqa: PLC0415
+        from tracker.capture.plain import cause  # noqa: PLC0415
+        from tracker.capture.record import decode  # noqa: PLC0415
 
         record = decode(raw)
-        task = record.task
-        cause = Cause(
-            change=describe(record, self.engine.link_name),
-            process=task.comm if task is not None else None,
-            pid=task.tgid if task is not None else None,
-        )
-        return cause, record.header.boot_ns
+        return cause(record, self.engine.link_name), record.header.boot_ns
 
     def _publish(self) -> bool:
         """Whether what people see differs from what they last saw, or has to be said again."""

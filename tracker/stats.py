@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
+from tracker.capture.base import has_attribution, loader_of
 from tracker.model import NANOSECONDS, Decision, Reject
 from tracker.session import NODE, Session
 
@@ -53,6 +54,12 @@ class Stats(NamedTuple):
     decision: Decision
     engine_name: str
     source_name: str
+    loader: str
+    """What loaded the source's programs into the kernel, "" = there are none."""
+    attribution: bool
+    """Whether the process that makes a change is known."""
+    trace: str
+    """How silent removals are traced, "" = they are not."""
     engine: dict[str, int]
     """Engine.counters()."""
     source: dict[str, int]
@@ -67,13 +74,16 @@ class Stats(NamedTuple):
     kernel_to_decision: Buckets
 
 
-def collect(session: Session, kernel_to_decision: Histogram) -> Stats:
+def collect(session: Session, kernel_to_decision: Histogram, trace: str = "") -> Stats:
     """The snapshot of `session`; only its own thread may call this."""
     families = session.policies[NODE].families
     return Stats(
         decision=session.decision(),
         engine_name=session.engine.name,
         source_name=session.source.name,
+        loader=loader_of(session.source),
+        attribution=has_attribution(session.source),
+        trace=trace,
         engine=session.engine.counters(),
         source=session.source.counters(),
         resyncs=dict(session.resync.done),

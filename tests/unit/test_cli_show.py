@@ -144,7 +144,7 @@ class Broken:
 
 def look_at(source: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "RETRY_NS", 0)
-    monkeypatch.setattr(choose, "open_source", lambda *_: Chosen(cast("Source", source), ()))
+    monkeypatch.setattr(choose, "open_source", lambda *_, **__: Chosen(cast("Source", source), ()))
 
 
 def test_a_kernel_that_does_not_answer_is_one_line(

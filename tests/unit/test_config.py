@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tracker import config, values
-from tracker.config import Config, Listen
+from tracker.config import Capture, Config, Listen
 from tracker.configfile import _SCHEMA
 from tracker.configfile import parse as parse_file
 from tracker.decision import Stability
@@ -57,6 +57,7 @@ listen = "127.0.0.1:9797"
 source = "auto"
 loader = "auto"
 ring = "1MiB"
+trace = "auto"
 audit = "60s"
 """
 
@@ -85,7 +86,7 @@ def test_the_documentation_shows_every_key_at_its_default() -> None:
     example = text.partition("```toml\n")[2].partition("```")[0]
     assert parse(example) == parse("")._replace(families_written=True)
     shown = {line.split(" = ")[0] for line in example.splitlines() if " = " in line}
-    later = {"mode", "interfaces", "cidrs", "route_to", "hint", "vrf", "extra", "loader", "ring"}
+    later = {"mode", "interfaces", "cidrs", "route_to", "hint", "vrf", "extra"}
     assert shown | later == keys(_SCHEMA)
 
 
@@ -122,6 +123,10 @@ def test_values_come_out_typed() -> None:
         [metrics]
         listen = "[::1]:0"
         [capture]
+        source = "bpf"
+        loader = "bcc"
+        ring = "64KiB"
+        trace = "off"
         audit = "never"
     """)
     assert found.hostname == "node-1.example"
@@ -135,7 +140,7 @@ def test_values_come_out_typed() -> None:
     assert found.networks.internal == ("10.0.0.0/8", "fd00::/8")
     assert found.stability == Stability(0, 90 * NANOSECONDS, 1_500_000_000, 500_000_000)
     assert found.metrics == Listen("::1", 0)
-    assert found.capture.audit == 0
+    assert found.capture == Capture("bpf", "bcc", 64 << 10, "off", 0)
 
 
 def test_metrics_can_be_turned_off() -> None:
@@ -357,19 +362,19 @@ WRONG = [
         ]
     ),
     (
-        '[capture]\nsource = "bpf"',
-        'capture.source = "bpf"; allowed: "auto", "netlink" or "pyroute2" in this release',
+        '[capture]\nsource = "ebpf"',
+        'capture.source = "ebpf"; allowed: "auto", "bpf", "netlink" or "pyroute2"',
     ),
     (
-        '[capture]\nloader = "libbpf"',
+        '[capture]\nloader = "pylibbpf"',
+        'capture.loader = "pylibbpf"; allowed: "auto", "libbpf" or "bcc"',
+    ),
+    *(
         (
-            'capture.loader = "libbpf"; allowed: in this release only "auto": '
-            "there is no source bpf yet"
-        ),
-    ),
-    (
-        '[capture]\nring = "2MiB"',
-        'capture.ring = "2MiB"; allowed: in this release only "1MiB": there is no source bpf yet',
+            f"[capture]\nring = {ring}",
+            f'capture.ring = {ring}; allowed: a power of two of bytes, "4KiB" to "1GiB"',
+        )
+        for ring in ('"2KiB"', '"3MiB"', '"2GiB"', '"1 MiB"', '"1MB"', '""', "1048576")
     ),
     ('[capture]\naudit = "10ms"', 'capture.audit = "10ms"; allowed: "1s" or more, or "never"'),
     (

@@ -14,7 +14,7 @@ CHANGE = Change(
     old="192.0.2.9",
     new="192.0.2.10",
     reason="default-route metric 100",
-    cause=Cause("RTM_NEWADDR 192.0.2.10/24 bond0", "NetworkManager", 812),
+    cause=Cause("RTM_NEWADDR 192.0.2.10/24 bond0", "NetworkManager", 812, "process"),
     boot_ns=5_000_000_000,
     took_ns=1_250_000,
 )
@@ -44,6 +44,7 @@ def test_a_change_is_one_json_line() -> None:
         "cause": "RTM_NEWADDR 192.0.2.10/24 bond0",
         "process": "NetworkManager",
         "pid": 812,
+        "attribution": "process",
         "seconds": 0.00125,
     }
 

@@ -47,7 +47,10 @@ def stats() -> Stats:
     return Stats(
         decision=Decision(7, 0, "n1", ("ipv4", "ipv6"), {"ipv4": V4, "ipv6": V6}, {}, None, ()),
         engine_name="native",
-        source_name="netlink",
+        source_name="bpf",
+        loader="libbpf",
+        attribution=True,
+        trace="fentry",
         engine={
             "applied.addr.new": 9,
             "malformed": 0,
@@ -65,6 +68,15 @@ def stats() -> Stats:
             "seen.delroute": 100,
             "dropped.delroute": 98,
             "dropped.newlink": 1,
+            "emitted.newaddr": 9,
+            "emitted.delroute": 1,
+            "lost.delroute": 4,
+            "residual": 0,
+            "ring_bytes": 1_048_576,
+            "reordered": 5,
+            "traced.flushed": 3,
+            "traced.unreported": 1,
+            "traced.overruns": 6,
             "overruns": 2,
             "lost": 250,
             "malformed": 1,
@@ -118,7 +130,17 @@ def test_counters_come_from_the_engine_and_the_source() -> None:
     expected = {
         ("addrtracker_changes_seen_total", (("type", "newaddr"),)): 9,
         ("addrtracker_changes_seen_total", (("type", "delroute"),)): 100,
-        ("addrtracker_changes_dropped_total", ()): 99,
+        ("addrtracker_changes_dropped_total", (("type", "delroute"),)): 98,
+        ("addrtracker_changes_dropped_total", (("type", "newlink"),)): 1,
+        ("addrtracker_changes_emitted_total", (("type", "newaddr"),)): 9,
+        ("addrtracker_changes_lost_by_type_total", (("type", "delroute"),)): 4,
+        ("addrtracker_changes_lost_total", (("cause", "ring"),)): 3,
+        ("addrtracker_changes_residual", ()): 0,
+        ("addrtracker_ring_bytes", ()): 1_048_576,
+        ("addrtracker_ring_reordered_total", ()): 5,
+        ("addrtracker_traced_removals_total", ()): 3,
+        ("addrtracker_traced_removals_unreported_total", ()): 1,
+        ("addrtracker_traced_overruns_total", ()): 6,
         ("addrtracker_changes_lost_total", (("cause", "overrun"),)): 250,
         ("addrtracker_changes_lost_total", (("cause", "malformed"),)): 1,
         ("addrtracker_resyncs_total", (("cause", "R1"), ("scope", "route4"))): 3,
@@ -149,7 +171,14 @@ def test_info_metrics_say_what_runs_and_what_the_addresses_are() -> None:
     found = samples(scrape(stats()))
     primary = [dict(labels) for name, labels in found if name == "addrtracker_primary_address_info"]
     assert primary == [{"family": "ipv4", "address": "192.0.2.10", "interface": "bond0"}]
-    assert ("addrtracker_source_info", (("engine", "native"), ("source", "netlink"))) in found
+    [source] = [dict(labels) for name, labels in found if name == "addrtracker_source_info"]
+    assert source == {
+        "source": "bpf",
+        "engine": "native",
+        "loader": "libbpf",
+        "attribution": "true",
+        "trace": "fentry",
+    }
     [build] = [dict(labels) for name, labels in found if name == "addrtracker_build_info"]
     assert build["version"] == tracker.__version__
     assert any(name == "process_resident_memory_bytes" for name, _ in found)
@@ -186,6 +215,14 @@ def test_a_session_that_does_not_answer_costs_its_metrics_alone() -> None:
 def test_a_source_that_cannot_count_losses_counts_overruns() -> None:
     found = samples(scrape(stats()._replace(source={"overruns": 3})))
     assert found["addrtracker_changes_lost_total", (("cause", "overrun"),)] == 3
+
+
+def test_a_source_without_a_filter_has_no_metrics_of_it() -> None:
+    text = scrape(stats()._replace(source={"seen.newaddr": 1, "dropped.newaddr": 0}))
+    assert "addrtracker_ring" not in text
+    assert "addrtracker_traced" not in text
+    assert "residual" not in text
+    assert 'cause="ring"' not in text
 
 
 def test_the_last_bucket_has_no_bound() -> None:

@@ -33,7 +33,7 @@ def decision(*choices: Choice, **other: Any) -> Decision:
         families=("ipv4", "ipv6"),
         choices={c.family: c for c in choices},
         selections={},
-        cause=Cause("RTM_NEWADDR 192.0.2.10/24 bond0", "NetworkManager", 812),
+        cause=Cause("RTM_NEWADDR 192.0.2.10/24 bond0", "NetworkManager", 812, "process"),
         warnings=(),
     )
     return made._replace(**other)
@@ -74,6 +74,7 @@ def test_the_document_is_the_one_of_the_schema() -> None:
             "change": "RTM_NEWADDR 192.0.2.10/24 bond0",
             "process": "NetworkManager",
             "pid": 812,
+            "attribution": "process",
         },
         "warnings": [],
     }

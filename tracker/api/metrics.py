@@ -88,7 +88,14 @@ def _publisher_metrics(publishers: Iterable[PublisherStats]) -> Iterator[Metric]
 
 def _decision_metrics(stats: Stats) -> Iterator[Metric]:
     source = InfoMetricFamily("addrtracker_source", "Where changes come from, and what ranks them.")
-    source.add_metric([], {"source": stats.source_name, "engine": stats.engine_name})
+    about = {
+        "source": stats.source_name,
+        "engine": stats.engine_name,
+        "loader": stats.loader,
+        "attribution": str(stats.attribution).lower(),
+        "trace": stats.trace,
+    }
+    source.add_metric([], about)
     yield source
     changes = CounterMetricFamily(
         "addrtracker_decision_changes",
@@ -140,24 +147,9 @@ def _decision_metrics(stats: Stats) -> Iterator[Metric]:
 
 def _capture_metrics(stats: Stats) -> Iterator[Metric]:
     counters = stats.source
-    seen = _by_label(
-        "addrtracker_changes_seen", "Changes that the kernel announced.", "type", counters, "seen."
-    )
-    yield seen
-    yield CounterMetricFamily(
-        "addrtracker_changes_dropped",
-        "Announced changes that concern no policy.",
-        value=sum(_group(counters, "dropped.").values()),
-    )
-    lost = CounterMetricFamily(
-        "addrtracker_changes_lost",
-        "Changes that were lost: the socket overran, or a message could not be read.",
-        labels=["cause"],
-    )
-    # A source that cannot tell how many messages an overrun cost counts the overruns.
-    lost.add_metric(["overrun"], counters.get("lost", counters.get("overruns", 0)))
-    lost.add_metric(["malformed"], counters.get("malformed", 0))
-    yield lost
+    for name, text in _ACCOUNTS.items():
+        yield _by_label(f"addrtracker_changes_{name}", text, "type", counters, f"{name}.")
+    yield from _loss_metrics(counters)
     resyncs = CounterMetricFamily(
         "addrtracker_resyncs",
         "Dumps of one scope: at the start, because of a loss, or to confirm what was inferred.",
@@ -179,12 +171,82 @@ def _capture_metrics(stats: Stats) -> Iterator[Metric]:
         yield _histogram(
             "addrtracker_recompute_seconds", "From a record to the best candidate.", recompute
         )
+    yield from _ring_metrics(counters)
     if "rcvbuf" in counters:
         yield GaugeMetricFamily(
             "addrtracker_receive_buffer_bytes",
             "Receive buffer of the socket, as the kernel counts it: twice what was asked for.",
             value=counters["rcvbuf"],
         )
+
+
+_ACCOUNTS = {
+    "seen": "Changes that the kernel announced.",
+    "dropped": "Announced changes that concern no policy, or say nothing new.",
+    "emitted": "Announced changes that were handed on to the state.",
+}
+
+
+def _loss_metrics(counters: dict[str, int]) -> Iterator[Metric]:
+    by_type = _group(counters, "lost.")
+    malformed = counters.get("malformed", 0)
+    lost = CounterMetricFamily(
+        "addrtracker_changes_lost",
+        "Changes that were lost: the socket overran, the ring had no room, or a message could "
+        "not be read.",
+        labels=["cause"],
+    )
+    # A source that cannot tell how many messages an overrun cost counts the overruns.
+    lost.add_metric(["overrun"], counters.get("lost", counters.get("overruns", 0)))
+    lost.add_metric(["malformed"], malformed)
+    if "ring_bytes" in counters:
+        lost.add_metric(["ring"], max(0, sum(by_type.values()) - malformed))
+    yield lost
+    if "residual" not in counters:
+        return
+    yield _by_label(
+        "addrtracker_changes_lost_by_type",
+        "Announced changes that no record could be made of.",
+        "type",
+        counters,
+        "lost.",
+    )
+    yield GaugeMetricFamily(
+        "addrtracker_changes_residual",
+        "Changes seen that are neither dropped, emitted nor lost: those under way, else a fault.",
+        value=counters["residual"],
+    )
+
+
+def _ring_metrics(counters: dict[str, int]) -> Iterator[Metric]:
+    if "ring_bytes" not in counters:
+        return
+    yield GaugeMetricFamily(
+        "addrtracker_ring_bytes",
+        "Size of the ring buffer that the filter in the kernel writes to.",
+        value=counters["ring_bytes"],
+    )
+    yield CounterMetricFamily(
+        "addrtracker_ring_reordered",
+        "Records that came out of the ring behind a later one, and were put in order.",
+        value=counters.get("reordered", 0),
+    )
+    for name, text in _TRACED.items():
+        if f"traced.{name}" in counters:
+            yield CounterMetricFamily(
+                f"addrtracker_traced_{_TRACED_NAMES.get(name, name)}",
+                text,
+                value=counters[f"traced.{name}"],
+            )
+
+
+_TRACED = {
+    "flushed": "IPv4 routes that the kernel removed without a word, as probes in it saw them; "
+    "to be compared with addrtracker_inferred_removals_total.",
+    "unreported": "Traced removals of which only the number is known: the ring was half full.",
+    "overruns": "Overruns of any netlink socket of this host, as probes in the kernel saw them.",
+}
+_TRACED_NAMES = {"flushed": "removals", "unreported": "removals_unreported"}
 
 
 def _state_metrics(stats: Stats) -> Iterator[Metric]:

@@ -53,3 +53,23 @@ class Source(Protocol):
     def counters(self) -> dict[str, int]:
         """Flat counters: seen.TYPE, dropped.TYPE, malformed, overruns, tap_lost,
         dumps.SCOPE, dump_failures.SCOPE, rcvbuf, apply_ns_sum, apply_ns_bucket.N."""
+
+
+def has_attribution(source: Source) -> bool:
+    """Whether the source knows the process that makes a change."""
+    return bool(getattr(source, "attribution", False))
+
+
+def loader_of(source: Source) -> str:
+    """What loaded the source's programs into the kernel, "" = it has none."""
+    return str(getattr(source, "loader", ""))
+
+
+class Tapped(Source, Protocol):
+    """A source on a live kernel: it can show what it applies."""
+
+    def tap(self, size: int) -> None:
+        """Keep a copy of every applied record, `size` bytes at most; 0 = no longer."""
+
+    def read_tap(self) -> bytes:
+        """Records in the order they were applied; b"" = no more."""

@@ -23,11 +23,18 @@ class Chosen(NamedTuple):
     """Why better sources or engines were not taken, one line each."""
 
 
-def open_source(source: str = "auto", engine: str = "auto") -> Chosen:
+def open_source(
+    source: str = "auto",
+    engine: str = "auto",
+    *,
+    loader: str = "auto",
+    ring_bytes: int = 1 << 20,
+    once: bool = False,
+) -> Chosen:
     """Open a source in the present network namespace.
 
-    `auto` takes the best that works; a name takes that one or fails. Raises UsageError,
-    UnsupportedError, NotPermittedError.
+    `auto` takes the best that works; a name takes that one or fails. `once`: it is for one look,
+    so `auto` means netlink at best. Raises UsageError, UnsupportedError, NotPermittedError.
     """
     passed_over: list[str] = []
     if source == "netlink" and engine == "reference":

@@ -76,6 +76,8 @@ class Pyroute2Source:
         """What the last dump that failed ran into."""
         self._counts: dict[str, int] = {"malformed": 0, "overruns": 0, "tap_lost": 0}
         self._seq = 0
+        self._tap = bytearray()
+        self._tap_size = 0
         try:
             self._ipr = IPRoute(rcvbuf=rcvbuf)
             self._socket = _plain_socket(self._ipr)
@@ -187,6 +189,20 @@ class Pyroute2Source:
             os.close(self._wake)
             self._wake = -1
 
+    def tap(self, size: int) -> None:
+        """Keep a copy of every applied record, `size` bytes at most; 0 = no longer.
+
+        What does not fit is counted as tap_lost.
+        """
+        self._tap.clear()
+        self._tap_size = size
+
+    def read_tap(self) -> bytes:
+        """The records in the order they were applied; b"" = no more."""
+        records = bytes(self._tap)
+        self._tap.clear()
+        return records
+
     def counters(self) -> dict[str, int]:
         """Flat counters: seen.TYPE, dropped.TYPE, malformed, overruns, rcvbuf, dumps.SCOPE,
         dump_failures.SCOPE. What the filter keeps away is counted nowhere."""
@@ -207,6 +223,11 @@ class Pyroute2Source:
             self._seq = (self._seq + 1) & 0xFFFFFFFF
             raws.append(encode(record._replace(header=record.header._replace(seq=self._seq))))
         self.engine.apply(b"".join(raws))
+        for raw in raws if self._tap_size else ():
+            if len(self._tap) + len(raw) <= self._tap_size:
+                self._tap += raw
+            else:
+                self._counts["tap_lost"] += 1
 
     def _apply_events(self, data: bytes) -> None:
         now = boot_ns()

@@ -26,6 +26,7 @@ OPTIONS = (
     options.LOCAL,
     options.FROM,
     options.SOURCE,
+    options.LOADER,
     options.ENGINE,
     ALL,
 )

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.cli.output import warn
 from tracker.config import Config, load
-from tracker.errors import DumpError
+from tracker.errors import DumpError, TrackerError
 from tracker.policy.compile import default_route_policy
 from tracker.session import INSTANT, NODE, Session, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tracker.capture.base import Source
+    from tracker.capture.choose import Chosen
     from tracker.cli.options import Arguments
     from tracker.clock import Clock
     from tracker.model import Decision, PolicyTable
     from tracker.session import Memory
+
+TAP_BYTES = 16 << 20
+"""Room for what is applied between two looks; memory is used as far as it is filled."""
 
 RETRY_NS = 3_000_000_000
 """How long a command that looks once goes on trying where a dump fails."""
@@ -53,23 +56,66 @@ def settings(config: Config) -> Settings:
     return Settings(config.stability, config.capture.audit, expected)
 
 
-def open_host(
-    arguments: Arguments, config: Config, report: Callable[[str], object] = lambda _why: None
-) -> Source:
-    """A source for the network namespace that is asked for.
+def open_host(arguments: Arguments, config: Config, *, once: bool = False) -> Chosen:
+    """A source for the network namespace that is asked for, as it is configured.
 
-    `report` is called with one line for each better source or engine that was passed over.
+    `once`: it is for one look, so nothing is loaded into the kernel unless that is asked for.
     Raises UsageError, UnsupportedError, NotPermittedError.
     """
     from tracker.capture.choose import enter_netns, open_source  # noqa: PLC0415 - not for files
 
     if name := arguments.value("--netns"):
         enter_netns(name)
-    wanted = arguments.value("--source") or config.capture.source
-    chosen = open_source(wanted, arguments.value("--engine", "auto"))
-    for why in chosen.passed_over:
-        report(why)
-    return chosen.source
+    capture = config.capture
+    return open_source(
+        arguments.value("--source") or capture.source,
+        arguments.value("--engine", "auto"),
+        loader=arguments.value("--loader") or capture.loader,
+        ring_bytes=capture.ring,
+        once=once,
+    )
+
+
+class Tracing(NamedTuple):
+    """The probes that tell of silent removals, where there are any."""
+
+    way: str
+    """"fentry", "kprobe", "count"; "" = there are none."""
+    probes: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
+    """Why there is none, or no better way; one line each."""
+    close: Callable[[], None] = lambda: None
+
+
+def attach_trace(source: Source, config: Config, wanted: str = "") -> Tracing:
+    """The trace tier, if the source can take it and it is wanted (capture.trace)."""
+    if source.name != "bpf" or (wanted or config.capture.trace) == "off":
+        return Tracing("")
+    try:
+        from tracker.capture.trace import attach  # noqa: PLC0415 - for few
+
+        trace = attach(source.maps)  # type: ignore[attr-defined]
+    except (ImportError, TrackerError) as error:
+        return Tracing("", passed_over=(f"trace: {error}",))
+    return Tracing(trace.way, trace.probes, trace.passed_over, trace.close)
+
+
+def drop_privileges() -> tuple[str, ...]:
+    """Give up the capabilities that only opening a source needs; which they were."""
+    try:
+        from tracker.capture.privileges import drop  # noqa: PLC0415 - for the daemon alone
+    except ImportError:
+        return ()  # without the extension nothing was loaded either
+    return drop()
+
+
+def source_text(source: Source) -> str:
+    """The source in a few words, for example "source bpf, loader libbpf"."""
+    from tracker.capture.base import has_attribution, loader_of  # noqa: PLC0415 - for few
+
+    loaded = f", loader {loader_of(source)}" if loader_of(source) else ""
+    named = "" if has_attribution(source) else ", without names of processes"
+    return f"source {source.name}{loaded}{named}"
 
 
 def session(
@@ -100,7 +146,7 @@ def look(arguments: Arguments, config: Config) -> Session:
     from tracker.clock import SystemClock  # noqa: PLC0415 - not for files
 
     clock = SystemClock()
-    looking = session(open_host(arguments, config), config, clock, wanted=INSTANT)
+    looking = session(open_host(arguments, config, once=True).source, config, clock, wanted=INSTANT)
     looking.start()
     give_up = clock.boot_ns() + RETRY_NS
     while any(dirty.lost for dirty in looking.engine.dirty()) and clock.boot_ns() < give_up:

@@ -22,6 +22,7 @@ COMMANDS = {
     "show": "the node document: the primary addresses now",
     "explain": "every candidate, ranked, and why each other address is none",
     "watch": "decisions as they change",
+    "events": "every change that matters, and the process that made it",
     "run": "the daemon",
     "replay": "what a recording or a case would have published, and the document at its end",
     "record": "record what the kernel announces, for a replay",

@@ -78,7 +78,10 @@ FROM = Option(
     "FILE",
     many=True,
 )
-SOURCE = Option("--source", "where changes come from", choices=("auto", "netlink", "pyroute2"))
+SOURCE = Option(
+    "--source", "where changes come from", choices=("auto", "bpf", "netlink", "pyroute2")
+)
+LOADER = Option("--loader", "what loads the source bpf", choices=("auto", "libbpf", "bcc"))
 ENGINE = Option("--engine", "what ranks them", choices=("auto", "native", "reference"))
 
 

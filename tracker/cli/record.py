@@ -7,22 +7,27 @@ from typing import TYPE_CHECKING, cast
 
 from tracker.capture.recording import Head, RecordingWriter
 from tracker.cli import options
-from tracker.cli.follow import configuration, open_host, session
+from tracker.cli.follow import TAP_BYTES, configuration, open_host, session
 from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import warn
 from tracker.clock import SystemClock
-from tracker.errors import InputError, UnsupportedError
+from tracker.errors import InputError
 from tracker.session import INSTANT
 
 if TYPE_CHECKING:
-    from tracker.capture.netlink import NetlinkSource
+    from tracker.capture.base import Tapped
     from tracker.cli.options import Arguments
 
-OPTIONS = (options.CONFIG, options.NETNS, COUNT, SECONDS)
+OPTIONS = (
+    options.CONFIG,
+    options.NETNS,
+    options.SOURCE,
+    options.LOADER,
+    options.ENGINE,
+    COUNT,
+    SECONDS,
+)
 WORDS = (1, 1, "FILE")
-
-TAP_BYTES = 16 << 20
-"""Room for what is applied between two writes; memory is used as far as it is filled."""
 
 
 def run(arguments: Arguments) -> int:
@@ -30,10 +35,7 @@ def run(arguments: Arguments) -> int:
     config = configuration(arguments)
     clock = SystemClock()
     limits = Limits(arguments, clock)
-    source = open_host(arguments, config)
-    if not hasattr(source, "tap"):
-        raise UnsupportedError(f"the source {source.name} cannot record; allowed: netlink")
-    tapped = cast("NetlinkSource", source)
+    tapped = cast("Tapped", open_host(arguments, config).source)
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     head = Head(config.hostname, boot_id, clock.boot_ns(), clock.wall_ns())
     path = arguments.words[0]
@@ -65,7 +67,7 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
-def _write(source: NetlinkSource, writer: RecordingWriter) -> int:
+def _write(source: Tapped, writer: RecordingWriter) -> int:
     """Write what the tap holds; how many records."""
     written = 0
     while records := source.read_tap():

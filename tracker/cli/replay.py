@@ -8,11 +8,12 @@ from tracker.cli import options
 from tracker.cli.follow import configuration
 from tracker.cli.output import print_json, wants_table
 from tracker.cli.play import play
+from tracker.model import Cause
 from tracker.node import node_document
 
 if TYPE_CHECKING:
     from tracker.cli.options import Arguments
-    from tracker.model import Cause, Change
+    from tracker.model import Change
 
 OPTIONS = (options.CONFIG, options.OUTPUT, options.ENGINE)
 WORDS = (1, 64, "FILE")
@@ -60,7 +61,7 @@ def _print_table(changes: list[dict[str, Any]], warnings: list[str]) -> None:
             change["from"] or "none",
             change["to"],
             change["reason"],
-            cause["change"] if cause is not None else "",
+            f"{cause['change']}{Cause(**cause).by}" if cause is not None else "",
         )
     out = console()
     out.print(shown)

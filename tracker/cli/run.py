@@ -14,31 +14,56 @@ from tracker.sink import Sink
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+    from tracker.capture.base import Source
     from tracker.cli.options import Arguments
     from tracker.config import Config
     from tracker.session import Memory, Session
 
 VERBOSE = options.Option("--verbose", "log more: what came and went without a change")
-OPTIONS = (options.CONFIG, options.NETNS, options.SOURCE, options.ENGINE, VERBOSE)
+OPTIONS = (
+    options.CONFIG,
+    options.NETNS,
+    options.SOURCE,
+    options.LOADER,
+    options.ENGINE,
+    VERBOSE,
+)
 WORDS = (0, 0, "")
 
 
 def run(arguments: Arguments) -> int:
     """Until SIGINT or SIGTERM."""
     config = follow.configuration(arguments)
+    chosen = follow.open_host(arguments, config)
+    trace = follow.attach_trace(chosen.source, config)
+    # Before any thread starts, that of the log included: privileges are a thread's own.
+    dropped = follow.drop_privileges()
     sink = Sink(sys.stderr)
     try:
-        _follow(arguments, config, logger(sink, verbose=arguments.flag("--verbose")))
+        log = logger(sink, verbose=arguments.flag("--verbose"))
+        for why in chosen.passed_over:
+            log.warning("passed over", reason=why)
+        _log_trace(log, trace)
+        if dropped:
+            log.info("privileges given up", capabilities=list(dropped))
+        _follow(chosen.source, trace.way, config, log)
     finally:
+        trace.close()
         sink.close()
     return 0
 
 
-def _follow(arguments: Arguments, config: Config, log: FilteringBoundLogger) -> None:
+def _log_trace(log: FilteringBoundLogger, trace: follow.Tracing) -> None:
+    if trace.way:
+        log.info("tracing silent removals", way=trace.way, probes=list(trace.probes))
+    for why in trace.passed_over:
+        log.debug("passed over", reason=why)
+
+
+def _follow(source: Source, trace: str, config: Config, log: FilteringBoundLogger) -> None:
     clock = SystemClock()
-    source = follow.open_host(arguments, config, lambda why: log.warning("passed over", reason=why))
 
     def make_session(memory: Memory | None) -> Session:
         return follow.session(source, config, clock, memory=memory)
 
-    Daemon(make_session, config, log, clock).run()
+    Daemon(make_session, config, log, clock, trace=trace).run()

@@ -19,6 +19,7 @@ OPTIONS = (
     options.LOCAL,
     options.FROM,
     options.SOURCE,
+    options.LOADER,
     options.ENGINE,
 )
 WORDS = (0, 0, "")

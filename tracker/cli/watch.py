@@ -23,6 +23,7 @@ OPTIONS = (
     options.OUTPUT,
     options.LOCAL,
     options.SOURCE,
+    options.LOADER,
     options.ENGINE,
     COUNT,
     SECONDS,
@@ -37,7 +38,7 @@ def run(arguments: Arguments) -> int:
     config = configuration(arguments)
     clock = SystemClock()
     limits = Limits(arguments, clock)
-    watching = session(open_host(arguments, config), config, clock)
+    watching = session(open_host(arguments, config).source, config, clock)
     teller = _Teller(config.networks, as_table=wants_table(arguments))
     with limits.signals(watching.source):
         watching.start()
@@ -85,7 +86,6 @@ def _print_lines(decision: Decision) -> None:
         )
     cause = decision.cause
     if cause is not None:
-        process = f" by {cause.process} ({cause.pid})" if cause.process is not None else ""
-        out.print(f"  after {cause.change}{process}", style="dim", soft_wrap=True)
+        out.print(f"  after {cause.change}{cause.by}", style="dim", soft_wrap=True)
     for text in decision.warnings:
         out.print(f"  warning: {text}", style="yellow", soft_wrap=True)
