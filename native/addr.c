@@ -104,6 +104,7 @@ static uint32_t join(struct at_engine *e, int f, uint32_t slot)
 	if (n->group_next != AT_NONE)
 		m->entries[n->group_next].group_prev = slot;
 	m->groups[g].head = slot;
+	e->moves += m->groups[g].named;
 	return g;
 }
 

@@ -74,8 +74,10 @@ static void mark(struct at_engine *e, const struct at_dirty *d)
 		if (e->dirt[i].taken || there->scope != d->scope || there->ifindex != d->ifindex ||
 		    there->table != d->table)
 			continue;
-		if (d->lost)
+		if (d->lost && !there->lost) {
 			*there = *d;
+			e->dirtied++;
+		}
 		return;
 	}
 	if ((d->ifindex || d->table) && at_grow((void **)&e->dirt, &e->dirt_cap,
@@ -84,6 +86,7 @@ static void mark(struct at_engine *e, const struct at_dirty *d)
 		return;
 	}
 	e->dirt[e->n_dirt++] = (struct dirt){ .d = *d };
+	e->dirtied++;
 }
 
 /* Dirt means that an open dump that covers some of it cannot be believed. */
@@ -199,6 +202,11 @@ size_t at_engine_dirty(const struct at_engine *e, struct at_dirty *out, size_t m
 	return n;
 }
 
+uint32_t at_engine_dirtied(const struct at_engine *e)
+{
+	return e->dirtied;
+}
+
 void at_engine_lose(struct at_engine *e, uint32_t scopes)
 {
 	uint32_t scope;
@@ -227,6 +235,8 @@ static size_t payload_size(struct record *r, size_t left)
 	const struct at_nexthop *nexthop = r->payload;
 	const struct at_addr *addr = r->payload;
 	const struct at_dump *dump = r->payload;
+	const struct at_rule *rule = r->payload;
+	const struct at_flush *flush = r->payload;
 
 	switch (r->h->kind) {
 	case AT_KIND_ADDR:
@@ -256,8 +266,19 @@ static size_t payload_size(struct record *r, size_t left)
 				       dump->phase >= AT_DUMP_BEGIN && dump->phase <= AT_DUMP_FAIL ?
 			       sizeof(*dump) :
 			       0;
+	case AT_KIND_RULE:
+		return left >= sizeof(*rule) && family_of(rule->family, 0, 32) ? sizeof(*rule) : 0;
+	case AT_KIND_FLUSH:
+		return left >= sizeof(*flush) && family_of(flush->family, flush->dst_len, 32) ?
+			       sizeof(*flush) :
+			       0;
 	}
 	return 0;
+}
+
+static bool has_op(unsigned kind)
+{
+	return kind != AT_KIND_LOSS && kind != AT_KIND_DUMP;
 }
 
 /* Takes the first record of `left` bytes apart; false: malformed. */
@@ -270,7 +291,7 @@ static bool take_apart(const void *buf, size_t left, struct record *r)
 	if (left < sizeof(*r->h) || r->h->size < sizeof(*r->h) || r->h->size > left ||
 	    r->h->version != AT_RECORD_VERSION)
 		return false;
-	if (r->h->kind <= AT_KIND_NEXTHOP && r->h->op != AT_OP_NEW && r->h->op != AT_OP_DEL)
+	if (has_op(r->h->kind) && r->h->op != AT_OP_NEW && r->h->op != AT_OP_DEL)
 		return false;
 	r->payload = r->h + 1;
 	size = payload_size(r, r->h->size - sizeof(*r->h));
@@ -299,6 +320,15 @@ static uint32_t scope_of(const struct record *r)
 	}
 }
 
+/* The kernel says nothing of it to others, so it is no more than a reason to look (R11). */
+static void flushed(struct at_engine *e, const struct at_flush *f)
+{
+	if (f->family != AF_INET || f->dst_len || !at_table(e, f->table))
+		return;
+	e->counters.flushed++;
+	at_dirty(e, AT_SCOPE_ROUTE4, 0, f->table, 11);
+}
+
 static int dispatch(struct at_engine *e, struct record *r)
 {
 	const struct at_loss *loss = r->payload;
@@ -313,6 +343,11 @@ static int dispatch(struct at_engine *e, struct record *r)
 		return 0;
 	case AT_KIND_DUMP:
 		return at_dump_apply(e, r);
+	case AT_KIND_RULE:
+		return 0;
+	case AT_KIND_FLUSH:
+		flushed(e, r->payload);
+		return 0;
 	case AT_KIND_ADDR:
 		return r->entry ? at_dump_entry(e, r) : at_addr_apply(e, r);
 	case AT_KIND_LINK:
@@ -342,7 +377,7 @@ int at_engine_apply(struct at_engine *e, const void *buf, size_t size)
 		}
 		if (r.h->boot_ns > e->now)
 			e->now = r.h->boot_ns;
-		e->counters.applied[r.h->kind][r.h->kind >= AT_KIND_LOSS ? AT_OP_NEW : r.h->op]++;
+		e->counters.applied[r.h->kind][has_op(r.h->kind) ? r.h->op : AT_OP_NEW]++;
 		if (dispatch(e, &r)) {
 			at_engine_lose(e, ~0u);
 			at_settle(e, &r, false);

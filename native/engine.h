@@ -144,10 +144,11 @@ struct at_dirty {
 };
 
 struct at_counters {
-	uint64_t applied[8][3];	    /* by enum at_kind and enum at_op */
+	uint64_t applied[AT_KINDS][3]; /* by enum at_kind and enum at_op */
 	uint64_t ignored;	    /* deletes of unknown keys, messages without effect on keys */
 	uint64_t malformed;	    /* records refused */
 	uint64_t inferred[11];	    /* removals by rule R1..R10 */
+	uint64_t flushed;	    /* defaults that the trace tier saw removed silently */
 	uint64_t drift[AT_SCOPES];  /* differences found by audits */
 	uint64_t voided[AT_SCOPES]; /* dumps voided by a loss or a rule */
 	uint64_t links, addresses, routes, nexthops; /* entries now */
@@ -187,12 +188,16 @@ size_t at_engine_rows(struct at_engine *e, unsigned sel, int family, struct at_r
 /* Scopes to be dumped, lost ones first; how many there are. A begin mark of a dump takes its scope
  * off. */
 size_t at_engine_dirty(const struct at_engine *e, struct at_dirty *out, size_t max);
+/* Counts marks of dirt that was not there before: compare it with an earlier one. */
+uint32_t at_engine_dirtied(const struct at_engine *e);
 /* Marks every scope as lost: start, resume, overrun. */
 void at_engine_lose(struct at_engine *e, uint32_t scopes);
 
 /* 1 if routes of this table matter to any selection. */
 int at_engine_wants_table(const struct at_engine *e, uint32_t table);
 size_t at_engine_tables(const struct at_engine *e, uint32_t *out, size_t max);
+/* Counts changes of the policies: compare it with an earlier one. */
+uint32_t at_engine_policies(const struct at_engine *e);
 
 /* The state as records of one kind (AT_F_DUMP, op NEW), by key; bytes needed. */
 size_t at_engine_snapshot(struct at_engine *e, int kind, void *buf, size_t max);

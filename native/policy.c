@@ -364,6 +364,7 @@ int at_engine_set_policy(struct at_engine *e, unsigned sel, const struct at_poli
 	if (old)
 		free_selection(old);
 	e->selections[sel] = s;
+	e->policies++;
 	at_rank_all(e, s);
 	return 0;
 }
@@ -375,6 +376,7 @@ int at_engine_drop_policy(struct at_engine *e, unsigned sel)
 	if (!s)
 		return -EINVAL;
 	e->selections[sel] = NULL;
+	e->policies++;
 	leave_table(e, s->table);
 	free_selection(s);
 	at_settle(e, NULL, true);
@@ -384,6 +386,11 @@ int at_engine_drop_policy(struct at_engine *e, unsigned sel)
 int at_engine_wants_table(const struct at_engine *e, uint32_t table)
 {
 	return at_table(e, table) != NULL;
+}
+
+uint32_t at_engine_policies(const struct at_engine *e)
+{
+	return e->policies;
 }
 
 size_t at_engine_tables(const struct at_engine *e, uint32_t *out, size_t max)

@@ -225,6 +225,7 @@ static void settle(struct at_engine *e, struct selection *s, int f, const struct
 	if (memcmp(picks, k->picks, sizeof(picks))) {
 		memcpy(k->picks, picks, sizeof(picks));
 		k->view_stale = true;
+		e->moves++;
 		if (r && !quiet)
 			set_cause(k, r);
 	}

@@ -251,9 +251,11 @@ struct at_engine {
 	uint32_t n_nexthops, nexthops_cap;
 	struct table *tables[AT_SELECTIONS_MAX];
 	struct selection *selections[AT_SELECTIONS_MAX];
+	uint32_t policies; /* how often they changed */
+	uint32_t moves;	   /* how often what at_engine_watched() tells may have changed */
 	struct dump dumps[AT_SCOPES];
 	struct dirt *dirt;
-	uint32_t n_dirt, dirt_cap;
+	uint32_t n_dirt, dirt_cap, dirtied;
 	struct tomb *tombs;
 	uint32_t n_tombs, tombs_cap, reap_at;
 	uint64_t reap_ns;

@@ -283,6 +283,7 @@ static void refresh(struct at_engine *e, struct table *t, int f)
 	}
 	*new = fresh;
 	t->stale[f] = false;
+	e->moves++;
 	point_all(e, t, f, &old);
 	if (old.n_naming != new->n_naming ||
 	    (old.n_naming &&

@@ -28,15 +28,18 @@ from tests.build import (
     UNICAST,
     UNREACHABLE,
     addr,
+    by,
+    flush,
     gone,
     leg,
     link,
     nexthop,
     policy,
     route,
+    rule,
     truncated,
 )
-from tracker.capture.record import Addr, Leg, Link, Nexthop, Op, Payload, Record, Route
+from tracker.capture.record import Addr, Leg, Link, Nexthop, Op, Payload, Record, Route, Task
 from tracker.model import AF_INET, AF_INET6, Criterion, PolicyTable
 from tracker.policy.compile import default_route_policy
 
@@ -168,6 +171,8 @@ ROUTE_CHANGES: tuple[Change, ...] = (
     {"table": 7},
 )
 
+TASKS = (Task(812, "NetworkManager"), Task(9, "kworker/0:1", "kernel"), Task(7, "", "untrusted"))
+
 PAUSES = (0, MS, 5 * MS, 19 * MS, 20 * MS, 21 * MS, 1000 * MS, 30_000 * MS, -5 * MS)
 """Between two steps, in ns; the kernel's records can come out of order."""
 
@@ -287,7 +292,17 @@ class Maker:
         record = self.new()
         if self.chance(25):
             record = gone(record)
+        if self.chance(20):
+            record = by(record, self.one(TASKS))
         return truncated(record) if self.chance(3) else record
+
+    def aside(self) -> Record:
+        """What changes nothing by itself: a rule, or a removal that only a trace shows."""
+        family, table = self.family(), self.one((MAIN, MAIN, 7, 9))
+        if self.chance(30):
+            return rule(self.one((0, 100)), family=family, table=table)
+        destination = self.one(("default", "default", "10.0.0.0/8"))
+        return flush(destination, family=AF_INET if "." in destination else family, table=table)
 
     def story(self) -> list[Record]:
         """Messages that belong together, sometimes with something in between."""

@@ -12,6 +12,7 @@ from tracker.capture.record import (
     FOREVER,
     Addr,
     Dump,
+    Flush,
     Header,
     Leg,
     Link,
@@ -23,6 +24,8 @@ from tracker.capture.record import (
     Phase,
     Record,
     Route,
+    Rule,
+    Task,
     encode,
 )
 from tracker.model import AF_INET, AF_INET6, FAMILIES, Dirty, PolicyTable, Row, Scope, View
@@ -181,6 +184,25 @@ def loss(*scopes: Scope) -> Record:
     """Messages about these scopes were lost; all without any."""
     mask = sum(1 << scope for scope in scopes or Scope)
     return Record(Header(), Loss(LossCause.OVERRUN, mask))
+
+
+def rule(priority: int, *, family: int = AF_INET, table: int = MAIN) -> Record:
+    """RTM_NEWRULE."""
+    return Record(Header(), Rule(family, priority, table, action=1))
+
+
+def flush(
+    destination: str = "default", *, family: int = AF_INET, table: int = MAIN, oif: int = 0
+) -> Record:
+    """A route that the trace tier saw removed without a message."""
+    dst = None if destination == "default" else parse_network(destination)
+    length, packed = (dst.prefixlen, dst.address) if dst else (0, b"")
+    return Record(Header(op=Op.DEL), Flush(family, table, 0, length, packed, oif=oif))
+
+
+def by(record: Record, task: Task) -> Record:
+    """The record as one that names who made the change."""
+    return record._replace(task=task)
 
 
 def begin(scope: Scope, *, ifindex: int = 0, table: int = 0, audit: bool = False) -> Record:

@@ -90,7 +90,10 @@ class Engines(RuleBasedStateMachine):
         make = Maker(seed)
         self.send(make.again(self.known()), pause=make.pause())
 
-    @rule(seed=seeds, what=st.sampled_from(("lose", "damage", "fail", "policy", "drop", "sysctl")))
+    @rule(
+        seed=seeds,
+        what=st.sampled_from(("lose", "aside", "damage", "fail", "policy", "drop", "sysctl")),
+    )
     def seldom(self, seed: int, what: str) -> None:
         """One rule for all that is rare, so that the others are drawn more often."""
         getattr(self, f"seldom_{what}")(Maker(seed))
@@ -103,9 +106,12 @@ class Engines(RuleBasedStateMachine):
         for engine in self.engines:
             engine.lose(scopes)
 
+    def seldom_aside(self, make: Maker) -> None:
+        self.send(make.aside(), pause=make.pause())
+
     def seldom_damage(self, make: Maker) -> None:
         """One byte before the addresses is wrong, but not the time."""
-        damaged = bytearray(encode(make.new()))
+        damaged = bytearray(encode(make.one((make.new, make.aside))()))
         damaged[make.one([*range(16), *range(32, 60)])] = make.one((0, 1, 9, 200, 255))
         raw = without_padding(bytes(damaged))
         note(f"  {raw!r}")

@@ -16,16 +16,21 @@ from tests.build import (
     begin,
     entry,
     fail,
+    flush,
     gone,
     leg,
     link,
     loss,
     nexthop,
     route,
+    rule,
     truncated,
 )
 from tracker.capture.record import (
+    F_KERNEL,
     F_TASK,
+    F_UNTRUSTED,
+    Header,
     Kind,
     Link,
     MalformedRecord,
@@ -53,6 +58,8 @@ RECORDS = (
     loss(Scope.LINK),
     begin(Scope.ROUTE4, table=254, audit=True),
     fail(Scope.ADDR6, ifindex=2),
+    gone(rule(100, table=7)),
+    flush("192.0.2.0/24", oif=2),
 )
 
 
@@ -74,6 +81,8 @@ def test_a_record_comes_back_as_it_was(record: Record, task: Task | None, order:
         (nexthop(1), "nexthop"),
         (loss(), "loss"),
         (begin(Scope.LINK), "dump"),
+        (rule(100), "rule"),
+        (flush(), "flush"),
     ],
 )
 def test_sizes_are_those_of_the_header_file(record: Record, name: str) -> None:
@@ -125,6 +134,10 @@ GROUP = nexthop(1, members=((2, 1),))
         (patched(link(2, "eth0"), 95, "B", 1), "name"),
         (patched(begin(Scope.LINK), 32, "I", 6), "dump"),
         (patched(begin(Scope.LINK), 36, "I", 4), "dump"),
+        (patched(rule(1), 40, "B", 128), "family 128"),
+        (patched(rule(1), 4, "B", 0), "operation 0"),
+        (patched(flush(), 44, "B", 7), "family 7"),
+        (patched(flush(), 45, "B", 33), "prefix length 33"),
     ],
 )
 def test_what_is_no_record_is_refused(raw: bytes, message: str) -> None:
@@ -187,7 +200,33 @@ NAMES = {2: "eth0", 3: "eth1"}
         (loss(), "messages lost (overrun)"),
         (begin(Scope.ADDR4, ifindex=2, audit=True), "audit of addr4 eth0 begins"),
         (fail(Scope.ROUTE6, table=7), "dump of route6 table 7 failed"),
+        (rule(100, table=7), "RTM_NEWRULE priority 100 table 7"),
+        (gone(rule(0, family=AF_INET6, table=0)), "RTM_DELRULE ipv6 priority 0"),
+        (flush(oif=2), "silent removal of route default dev eth0"),
+        (
+            flush("192.0.2.0/24", oif=3, table=7),
+            "silent removal of route 192.0.2.0/24 dev eth1 table 7",
+        ),
     ],
 )
 def test_a_record_reads_as_one_line(record: Record, line: str) -> None:
     assert describe(record, lambda ifindex: NAMES[ifindex]) == line
+
+
+@pytest.mark.parametrize(
+    ("flags", "attribution"),
+    [
+        (0, "process"),
+        (F_KERNEL, "kernel"),
+        (F_UNTRUSTED, "untrusted"),
+        (F_UNTRUSTED | F_KERNEL, "untrusted"),
+    ],
+)
+def test_what_a_task_has_to_do_with_the_change_is_in_the_flags(
+    flags: int, attribution: str
+) -> None:
+    flagged = Record(Header(flags=flags), link(2, "eth0").payload, Task(9, "ip"))
+    record = decode(encode(flagged))
+    assert record.task == Task(9, "ip", attribution)
+    assert record.header.flags & ~F_TASK == flags
+    assert decode(encode(record)) == record

@@ -16,6 +16,7 @@ F_DUMP = 1 << 0
 F_TRUNCATED = 1 << 1
 F_TASK = 1 << 2
 F_UNTRUSTED = 1 << 3
+F_KERNEL = 1 << 4
 
 DUMP_AUDIT = 1 << 0
 
@@ -32,6 +33,8 @@ class Kind(enum.IntEnum):
     NEXTHOP = 4
     LOSS = 5
     DUMP = 6
+    RULE = 7
+    FLUSH = 8
 
 
 class Op(enum.IntEnum):
@@ -47,6 +50,7 @@ class LossCause(enum.IntEnum):
     OVERRUN = 1
     RING = 2
     MALFORMED = 3
+    UNFILTERED = 4
 
 
 class Phase(enum.IntEnum):
@@ -197,14 +201,44 @@ class Dump(NamedTuple):
     error: int = 0
 
 
+class Rule(NamedTuple):
+    """struct at_rule: a policy rule came or went."""
+
+    family: int
+    priority: int = 0
+    table: int = 0
+    """Where it leads to, 0 = to no table."""
+    action: int = 0
+    """FR_ACT_*."""
+
+
+class Flush(NamedTuple):
+    """struct at_flush: the kernel removed a route and announced nothing."""
+
+    family: int
+    table: int
+    metric: int = 0
+    dst_len: int = 0
+    dst: bytes = b""
+    """Packed; b"" = all zero."""
+    tos: int = 0
+    type: int = 1
+    """RTN_*."""
+    oif: int = 0
+    """Of the first leg, 0 = not known."""
+
+
 class Task(NamedTuple):
-    """struct at_task: the process that made the change."""
+    """struct at_task: the process that was running when the change was announced."""
 
     tgid: int
     comm: str
+    attribution: str = "process"
+    """What it has to do with the change: "process" asked for it; "kernel", it is a thread of the
+    kernel; "untrusted", it merely was interrupted. The latter two are flags of the header."""
 
 
-Payload: TypeAlias = Addr | Link | Route | Nexthop | Loss | Dump
+Payload: TypeAlias = Addr | Link | Route | Nexthop | Loss | Dump | Rule | Flush
 
 
 class Record(NamedTuple):
@@ -227,4 +261,6 @@ KIND_OF: dict[type, Kind] = {
     Nexthop: Kind.NEXTHOP,
     Loss: Kind.LOSS,
     Dump: Kind.DUMP,
+    Rule: Kind.RULE,
+    Flush: Kind.FLUSH,
 }

@@ -10,6 +10,7 @@ from tracker.address import text
 from tracker.capture.payload import (
     DUMP_AUDIT,
     F_DUMP,
+    F_KERNEL,
     F_TASK,
     F_TRUNCATED,
     F_UNTRUSTED,
@@ -19,6 +20,7 @@ from tracker.capture.payload import (
     VERSION,
     Addr,
     Dump,
+    Flush,
     Header,
     Kind,
     Leg,
@@ -33,6 +35,7 @@ from tracker.capture.payload import (
     Phase,
     Record,
     Route,
+    Rule,
     Task,
 )
 from tracker.model import AF_INET, AF_INET6, Scope
@@ -41,6 +44,7 @@ __all__ = [
     "DUMP_AUDIT",
     "FOREVER",
     "F_DUMP",
+    "F_KERNEL",
     "F_TASK",
     "F_TRUNCATED",
     "F_UNTRUSTED",
@@ -49,6 +53,7 @@ __all__ = [
     "VERSION",
     "Addr",
     "Dump",
+    "Flush",
     "Header",
     "Kind",
     "Leg",
@@ -63,6 +68,7 @@ __all__ = [
     "Phase",
     "Record",
     "Route",
+    "Rule",
     "Task",
     "decode",
     "describe",
@@ -81,6 +87,8 @@ _NEXTHOP = "IIIBBBBBB2x4x16s"
 _MEMBER = "IH2x"
 _LOSS = "IIQ"
 _DUMP = "IIIIII"
+_RULE = "IIBB2x4x"
+_FLUSH = "IIIBBBB16s"
 _TASK = "I4x16s"
 
 HEADER_SIZE = struct.calcsize("=" + _HEADER)
@@ -91,6 +99,8 @@ _PAYLOAD = {
     Kind.NEXTHOP: _NEXTHOP,
     Kind.LOSS: _LOSS,
     Kind.DUMP: _DUMP,
+    Kind.RULE: _RULE,
+    Kind.FLUSH: _FLUSH,
 }
 _PAYLOAD_SIZE = {kind: struct.calcsize("=" + layout) for kind, layout in _PAYLOAD.items()}
 _LEG_SIZE = struct.calcsize("=" + _LEG)
@@ -98,6 +108,7 @@ _MEMBER_SIZE = struct.calcsize("=" + _MEMBER)
 _TASK_SIZE = struct.calcsize("=" + _TASK)
 
 _LENGTH = {AF_INET: 4, AF_INET6: 16}
+_ATTRIBUTIONS = {"process": 0, "kernel": F_KERNEL, "untrusted": F_UNTRUSTED}
 _NAME_LEN = 16
 _EMPTY = bytes(16)
 
@@ -120,7 +131,7 @@ def _encode(record: Record, order: str) -> bytes:
     body = _encode_payload(payload, order)
     flags = head.flags & ~F_TASK
     if task is not None:
-        flags |= F_TASK
+        flags |= F_TASK | _ATTRIBUTIONS[task.attribution]
         body += struct.pack(order + _TASK, task.tgid, _name_bytes(task.comm))
     header = struct.pack(
         order + _HEADER,
@@ -163,6 +174,11 @@ def _encode_payload(payload: Payload, order: str) -> bytes:
         return head + b"".join(struct.pack(order + _MEMBER, *member) for member in p.members)
     if isinstance(p, Loss):
         return struct.pack(order + _LOSS, *p)
+    if isinstance(p, Rule):
+        return struct.pack(order + _RULE, p.table, p.priority, p.family, p.action)
+    if isinstance(p, Flush):
+        numbers = (p.table, p.metric, p.oif)
+        return struct.pack(order + _FLUSH, *numbers, p.family, p.dst_len, p.tos, p.type, p.dst)
     return struct.pack(order + _DUMP, *p)
 
 
@@ -222,7 +238,7 @@ def _decode(raw: bytes, offset: int, size: int, order: str) -> Record:
     task = None
     if flags & F_TASK:
         tgid, comm = struct.unpack_from(order + _TASK, raw, end)
-        task = Task(tgid, _name(comm))
+        task = Task(tgid, _name(comm), _attribution(flags))
     return Record(Header(Op(op), boot_ns, nl_flags, seq, flags, portid, slot), payload, task)
 
 
@@ -289,6 +305,19 @@ def _decode_dump(values: tuple[Any, ...], _tail: bytes, _order: str) -> Dump:
         raise MalformedRecord(f"dump record: {error}") from None
 
 
+def _decode_rule(values: tuple[Any, ...], _tail: bytes, _order: str) -> Rule:
+    table, priority, family, action = values
+    _family_length(family)
+    return Rule(family, priority, table, action)
+
+
+def _decode_flush(values: tuple[Any, ...], _tail: bytes, _order: str) -> Flush:
+    table, metric, oif, family, dst_len, tos, kind, dst = values
+    length = _family_length(family)
+    _check_prefix(dst_len, length)
+    return Flush(family, table, metric, dst_len, _optional(dst, length), tos, kind, oif)
+
+
 _DECODERS: dict[Kind, Callable[[tuple[Any, ...], bytes, str], Payload]] = {
     Kind.ADDR: _decode_addr,
     Kind.LINK: _decode_link,
@@ -296,7 +325,16 @@ _DECODERS: dict[Kind, Callable[[tuple[Any, ...], bytes, str], Payload]] = {
     Kind.NEXTHOP: _decode_nexthop,
     Kind.LOSS: _decode_loss,
     Kind.DUMP: _decode_dump,
+    Kind.RULE: _decode_rule,
+    Kind.FLUSH: _decode_flush,
 }
+
+
+def _attribution(flags: int) -> str:
+    # A thread of the kernel can be what a router advertisement interrupted.
+    if flags & F_UNTRUSTED:
+        return "untrusted"
+    return "kernel" if flags & F_KERNEL else "process"
 
 
 def _family_length(family: int) -> int:
@@ -348,6 +386,8 @@ def describe(record: Record, name_of: Callable[[int], str] = NO_NAMES) -> str:
         return _describe_loss(p)
     if isinstance(p, Dump):
         return _describe_dump(p, name_of)
+    if isinstance(p, Flush):
+        return f"silent removal of route {_describe_flush(p, name_of)}"
     message = f"RTM_{record.header.op.name}{_MESSAGE[record.kind]}"
     if isinstance(p, Addr):
         peer = f" peer {text(p.peer)}" if p.peer else ""
@@ -356,20 +396,32 @@ def describe(record: Record, name_of: Callable[[int], str] = NO_NAMES) -> str:
         return f"{message} {p.name or name_of(p.ifindex)}"
     if isinstance(p, Nexthop):
         return f"{message} id {p.id}{_describe_hop(p, name_of)}"
+    if isinstance(p, Rule):
+        return f"{message} {_describe_rule(p)}"
     return f"{message} {_describe_route(p, name_of)}"
 
 
-_MESSAGE = {Kind.ADDR: "ADDR", Kind.LINK: "LINK", Kind.ROUTE: "ROUTE", Kind.NEXTHOP: "NEXTHOP"}
+_MESSAGE = {
+    Kind.ADDR: "ADDR",
+    Kind.LINK: "LINK",
+    Kind.ROUTE: "ROUTE",
+    Kind.NEXTHOP: "NEXTHOP",
+    Kind.RULE: "RULE",
+}
 _LOSS_CAUSES = frozenset(LossCause)
 _TABLE_MAIN = 254
 _UNICAST = 1
 _TYPE_NAMES = {6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
 
 
-def _describe_route(p: Route, name_of: Callable[[int], str]) -> str:
+def _destination(p: Route | Flush) -> list[str]:
     words = [] if p.type == _UNICAST else [_TYPE_NAMES.get(p.type, f"type {p.type}")]
     zero = bytes(_LENGTH[p.family])
-    words.append(f"{text(p.dst or zero)}/{p.dst_len}" if p.dst_len else "default")
+    return [*words, f"{text(p.dst or zero)}/{p.dst_len}" if p.dst_len else "default"]
+
+
+def _describe_route(p: Route, name_of: Callable[[int], str]) -> str:
+    words = _destination(p)
     if p.nh_id:
         words.append(f"nhid {p.nh_id}")
     for leg in p.legs:
@@ -378,6 +430,22 @@ def _describe_route(p: Route, name_of: Callable[[int], str]) -> str:
     words += ["src", text(p.prefsrc)] if p.prefsrc else []
     words += ["metric", str(p.metric)] if p.metric else []
     words += ["table", str(p.table)] if p.table != _TABLE_MAIN else []
+    return " ".join(words)
+
+
+def _describe_flush(p: Flush, name_of: Callable[[int], str]) -> str:
+    words = _destination(p)
+    words += ["dev", name_of(p.oif)] if p.oif else []
+    words += ["metric", str(p.metric)] if p.metric else []
+    words += ["table", str(p.table)] if p.table != _TABLE_MAIN else []
+    return " ".join(words)
+
+
+def _describe_rule(p: Rule) -> str:
+    """As ip rule orders them; which packets a rule takes is not in the record."""
+    words = ["ipv6"] if p.family == AF_INET6 else []
+    words += ["priority", str(p.priority)]
+    words += ["table", str(p.table)] if p.table else []
     return " ".join(words)
 
 

@@ -67,4 +67,4 @@ class Engine(Protocol):
 
     def counters(self) -> dict[str, int]:
         """Flat counters: applied.KIND.OP, ignored, malformed, inferred.RN, drift.SCOPE,
-        voided.SCOPE, links, addresses, routes, nexthops."""
+        voided.SCOPE, flushed, links, addresses, routes, nexthops."""

@@ -31,14 +31,23 @@ __all__ = ["NativeEngine"]
 
 _ROW = Struct("=6I4B4x16s16s4BI24Q16s")
 """struct at_row; decoded as a whole, since reading field by field costs ten times as much."""
-_APPLIED = Struct("=24Q")
+_APPLIED = Struct("=27Q")
 _DIRTY_ROOM = 64
 _DRIFT_BYTES = 16 * 2048
 
 _REJECTS = tuple(Reject)
 _TIERS = tuple(Tier)
 _SCOPES = tuple(Scope)
-_KINDS = {1: "addr", 2: "link", 3: "route", 4: "nexthop", 5: "loss", 6: "dump"}
+_KINDS = {
+    1: "addr",
+    2: "link",
+    3: "route",
+    4: "nexthop",
+    5: "loss",
+    6: "dump",
+    7: "rule",
+    8: "flush",
+}
 _OPS = {1: "new", 2: "del"}
 _SNAPSHOT_KINDS = (lib.AT_KIND_LINK, lib.AT_KIND_ADDR, lib.AT_KIND_NEXTHOP, lib.AT_KIND_ROUTE)
 
@@ -194,7 +203,7 @@ class NativeEngine:
 
     def counters(self) -> dict[str, int]:
         """Flat counters: applied.KIND.OP, ignored, malformed, inferred.RN, drift.SCOPE,
-        voided.SCOPE, links, addresses, routes, nexthops, rebuilds."""
+        voided.SCOPE, flushed, links, addresses, routes, nexthops, rebuilds."""
         raw = ffi.new("struct at_counters *")
         lib.at_engine_counters(self.handle, raw)
         counters = {
@@ -207,7 +216,16 @@ class NativeEngine:
             name = scope.name.lower()
             counters[f"drift.{name}"] = raw.drift[scope]
             counters[f"voided.{name}"] = raw.voided[scope]
-        plain = ("ignored", "malformed", "links", "addresses", "routes", "nexthops", "rebuilds")
+        plain = (
+            "ignored",
+            "malformed",
+            "flushed",
+            "links",
+            "addresses",
+            "routes",
+            "nexthops",
+            "rebuilds",
+        )
         return counters | {name: getattr(raw, name) for name in plain}
 
     def _applied(self) -> int:

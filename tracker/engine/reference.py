@@ -216,7 +216,7 @@ class ReferenceEngine:
 
     def counters(self) -> dict[str, int]:
         """Flat counters: applied.KIND.OP, ignored, malformed, inferred.RN, drift.SCOPE,
-        voided.SCOPE, links, addresses, routes, nexthops, rebuilds."""
+        voided.SCOPE, flushed, links, addresses, routes, nexthops, rebuilds."""
         state, applied = self._state, self._applier.applied
         counters = {
             f"applied.{kind.name.lower()}.{op.name.lower()}": applied[kind, op]
@@ -230,6 +230,7 @@ class ReferenceEngine:
         return counters | {
             "ignored": self._applier.ignored,
             "malformed": self._malformed,
+            "flushed": self._applier.flushed,
             "links": len(state.links),
             "addresses": sum(map(len, state.addresses.values())),
             "routes": sum(map(len, state.routes.values())),

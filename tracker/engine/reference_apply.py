@@ -11,6 +11,7 @@ from tracker.capture.record import (
     F_TRUNCATED,
     Addr,
     Dump,
+    Flush,
     Header,
     Kind,
     Link,
@@ -20,6 +21,7 @@ from tracker.capture.record import (
     Phase,
     Record,
     Route,
+    Rule,
     encode,
 )
 from tracker.engine import reference_routes as routes
@@ -35,7 +37,7 @@ from tracker.engine.reference_state import (
     alias_of,
     route_key,
 )
-from tracker.model import NANOSECONDS, Scope
+from tracker.model import AF_INET, NANOSECONDS, Scope
 
 IFA_F_TENTATIVE = 0x40
 
@@ -50,6 +52,7 @@ class Applier:
         self.state = state
         self.applied: Counter[tuple[Kind, Op]] = Counter()
         self.ignored = 0
+        self.flushed = 0
         self._name_claimed = False
         """Two links had one name since the last dump of links ended."""
 
@@ -62,6 +65,10 @@ class Applier:
             self.lose(scope for scope in Scope if payload.scopes & 1 << scope)
         elif isinstance(payload, Dump):
             self._dump_mark(payload)
+        elif isinstance(payload, Rule):
+            pass  # no selection depends on rules
+        elif isinstance(payload, Flush):
+            self._flush(payload)
         elif isinstance(payload, Route):
             self._route(record, payload)
         else:
@@ -71,6 +78,12 @@ class Applier:
         """Messages about these scopes were lost."""
         for scope in scopes:
             self.state.dumps.mark(scope, lost=True)
+
+    def _flush(self, flush: Flush) -> None:
+        """The trace tier saw the kernel remove a route; it says nothing of the others (R11)."""
+        if flush.family == AF_INET and flush.dst_len == 0 and flush.table in self.state.tables:
+            self.flushed += 1
+            self.state.dumps.mark(Scope.ROUTE4, table=flush.table, rule=11)
 
     # Links, addresses and nexthops: one value per key.
 
