@@ -37,6 +37,15 @@ class UnsupportedError(TrackerError):
     exit_status = 3
 
 
+class LoadError(UnsupportedError):
+    """A program cannot be loaded into the kernel."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
+        """All that the compiler, libbpf and the verifier said."""
+
+
 class DumpError(TrackerError):
     """A dump failed; what was known stays."""
 

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from tracker.capture.base import Source
     from tracker.engine.base import Engine
 
-SOURCES = ("auto", "netlink", "pyroute2")
+SOURCES = ("auto", "bpf", "netlink", "pyroute2")
 ENGINES = ("auto", "native", "reference")
+RING_BYTES = 1 << 20
+"""Of the ring that a program in the kernel writes to; a power of two."""
 
 
 class Chosen(NamedTuple):
@@ -20,7 +22,7 @@ class Chosen(NamedTuple):
 
     source: Source
     passed_over: tuple[str, ...]
-    """Why better sources or engines were not taken, one line each."""
+    """Why better sources, loaders or engines were not taken, one line each."""
 
 
 def open_source(
@@ -28,26 +30,34 @@ def open_source(
     engine: str = "auto",
     *,
     loader: str = "auto",
-    ring_bytes: int = 1 << 20,
+    ring_bytes: int = RING_BYTES,
     once: bool = False,
 ) -> Chosen:
     """Open a source in the present network namespace.
 
     `auto` takes the best that works; a name takes that one or fails. `once`: it is for one look,
-    so `auto` means netlink at best. Raises UsageError, UnsupportedError, NotPermittedError.
+    for which `auto` loads nothing into the kernel: that would cost more than it saves. Raises
+    UsageError, UnsupportedError, NotPermittedError.
     """
-    passed_over: list[str] = []
-    if source == "netlink" and engine == "reference":
+    if source in {"bpf", "netlink"} and engine == "reference":
         raise UsageError(
-            "source netlink feeds the native engine only; allowed with the reference engine: "
+            f"source {source} feeds the native engine only; allowed with the reference engine: "
             "source pyroute2"
         )
-    if source != "pyroute2" and engine != "reference":
+    if source == "bpf":
+        return _bpf(loader, ring_bytes)
+    if source == "netlink":
+        return Chosen(_netlink(), ())
+    passed_over: list[str] = []
+    if source == "auto" and engine != "reference":
+        if not once:
+            try:
+                return _bpf(loader, ring_bytes)
+            except TrackerError as error:
+                passed_over.append(f"source bpf: {error}")
         try:
-            return Chosen(_netlink(), ())
+            return Chosen(_netlink(), tuple(passed_over))
         except TrackerError as error:
-            if source == "netlink":
-                raise
             passed_over.append(f"source netlink: {error}")
     try:
         return Chosen(_pyroute2(_engine(engine, passed_over)), tuple(passed_over))
@@ -77,6 +87,26 @@ def make_engine(engine: str = "auto") -> Engine:
 
 def _no_extension(error: ImportError) -> UnsupportedError:
     return UnsupportedError(f"the extension tracker._engine cannot be loaded: {error}")
+
+
+def _bpf(loader: str, ring_bytes: int) -> Chosen:
+    try:
+        from tracker.capture.bpf import BpfSource, create_maps  # noqa: PLC0415
+        from tracker.engine.native import NativeEngine  # noqa: PLC0415
+    except ImportError as error:
+        raise _no_extension(error) from None
+    from tracker.capture.loader import load  # noqa: PLC0415 - only for this source
+
+    maps = create_maps(ring_bytes)
+    try:
+        loaded = load(maps._asdict(), loader)
+    except BaseException:
+        maps.close()
+        raise
+    source = BpfSource(
+        NativeEngine(), maps, loaded.program, loaded.loader, attribution=loaded.attribution
+    )
+    return Chosen(source, loaded.passed_over)
 
 
 def _netlink() -> Source:
