@@ -11,6 +11,7 @@ import pytest
 from tests.netns.daemon import QUICK, Daemon, Reader
 from tests.netns.following import Following
 from tests.netns.namespace import PROGRAMS, Namespace
+from tests.tiers import BCC, BPF, NETLINK, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,6 +22,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker("netns")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What opens a source does so on every tier; a core set with both loaders of bpf."""
+    if "tier" in metafunc.fixturenames:
+        both = metafunc.definition.get_closest_marker("both_loaders") is not None
+        metafunc.parametrize("tier", [NETLINK, BPF, *([BCC] if both else [])], ids=str)
 
 
 class StartDaemon(Protocol):
@@ -91,12 +99,15 @@ def start_program(new_namespace: Callable[[], Namespace], tmp_path: Path) -> Ite
 
 
 @pytest.fixture
-def start_daemon(new_namespace: Callable[[], Namespace], tmp_path: Path) -> Iterator[StartDaemon]:
+def start_daemon(
+    new_namespace: Callable[[], Namespace], tmp_path: Path, tier: Tier
+) -> Iterator[StartDaemon]:
     """Starts `addrtracker run`; it ends with the test."""
     started: list[Daemon] = []
 
     def start(namespace: Namespace, config: str = QUICK) -> Daemon:
-        started.append(Daemon(namespace, tmp_path / f"daemon-{len(started)}", config))
+        directory = tmp_path / f"daemon-{len(started)}"
+        started.append(Daemon(namespace, directory, config, *tier.options))
         return started[-1]
 
     yield start
@@ -120,12 +131,12 @@ def read_files() -> Iterator[Callable[[Daemon], Reader]]:
 
 
 @pytest.fixture
-def follow(host: Namespace, tmp_path: Path) -> Iterator[Callable[[], Following]]:
+def follow(host: Namespace, tmp_path: Path, tier: Tier) -> Iterator[Callable[[], Following]]:
     """Follows `host` in this thread, which stays inside until the end of the test."""
     made: list[Following] = []
 
     def start() -> Following:
-        made.append(Following(host, tmp_path))
+        made.append(Following(host, tmp_path, tier))
         return made[-1]
 
     with host.entered():

@@ -32,8 +32,10 @@ hold = "3s"
 class Daemon:
     """`addrtracker run` inside a namespace, with its files in one directory."""
 
-    def __init__(self, namespace: Namespace, directory: Path, config: str = QUICK) -> None:
-        """Start it; `config` is added to the paths."""
+    def __init__(
+        self, namespace: Namespace, directory: Path, config: str = QUICK, *options: str
+    ) -> None:
+        """Start it; `config` is added to the paths, `options` to the command line."""
         self.namespace = namespace
         self.directory = directory
         self.files = directory / "run"
@@ -43,6 +45,7 @@ class Daemon:
             f'state = "{directory}/state"\nhostname = "n1"\n{config}\n'
             f'[publish.files]\ndirectory = "{self.files}"\n'
         )
+        self._command = (COMMAND, "run", "--config", str(self._config), *options)
         self._log = directory / "log"
         self._files_watch = Watch(str(self.files))
         self._log_watch = Watch(str(directory))
@@ -51,9 +54,7 @@ class Daemon:
     def start(self) -> None:
         """Start it, again after `kill` or `stop`."""
         with open(self._log, "ab") as log:
-            self.process = self.namespace.start(
-                COMMAND, "run", "--config", str(self._config), log=log
-            )
+            self.process = self.namespace.start(*self._command, log=log)
 
     def document(self) -> dict[str, Any] | None:
         """The node document that is published now."""

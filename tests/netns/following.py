@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from tests.soak.check import PATIENCE_NS, POLICIES, Follower
+from tests.tiers import NETLINK, Tier
 from tracker.capture.cases import Case
 from tracker.capture.inputs import load
 from tracker.capture.replay import CaseSource
@@ -31,11 +32,11 @@ IP_COMMANDS = (
 class Following:
     """A session on a namespace that the calling thread has entered; its decision is at once."""
 
-    def __init__(self, namespace: Namespace, directory: Path) -> None:
+    def __init__(self, namespace: Namespace, directory: Path, tier: Tier = NETLINK) -> None:
         self._namespace = namespace
         self._directory = directory
         self._clock = SystemClock()
-        self._follower = Follower()
+        self._follower = Follower(tier)
         self.session = self._follower.session
 
     def primary(self, family: str = "ipv4") -> str | None:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.netns.daemon import COMMAND, QUICK
 from tests.netns.namespace import connect
+from tests.tiers import BPF, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,12 +45,12 @@ def no_wait(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def begin() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts commands whose output is a pipe; they end with the test."""
+def begin(tier: Tier) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts commands that follow and whose output is a pipe; they end with the test."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(namespace: Namespace, *arguments: str) -> subprocess.Popen[bytes]:
-        command = namespace.command([COMMAND, *arguments])
+        command = namespace.command([COMMAND, *arguments, *tier.options])
         started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
         return started[-1]
 
@@ -94,6 +95,7 @@ def test_both_engines_and_sources_say_the_same(node: Namespace) -> None:
     answers = []
     for choice in (
         ("--source", "netlink", "--engine", "native"),
+        (*BPF.options, "--engine", "native"),
         ("--source", "pyroute2", "--engine", "native"),
         ("--source", "pyroute2", "--engine", "reference"),
     ):
@@ -226,7 +228,7 @@ def test_recording_into_a_directory_that_is_not_there_is_one_line(node: Namespac
 
 
 def test_metrics_are_there_while_the_daemon_runs(
-    node: Namespace, start_daemon: StartDaemon
+    node: Namespace, start_daemon: StartDaemon, tier: Tier
 ) -> None:
     daemon = start_daemon(node)
     daemon.wait_primary("ipv4", "192.0.2.10")
@@ -237,7 +239,8 @@ def test_metrics_are_there_while_the_daemon_runs(
         'addrtracker_primary_address_info{address="192.0.2.10",family="ipv4",interface="eth0"} 1.0'
         in lines
     )
-    assert any(line.startswith("addrtracker_source_info{") for line in lines)
+    (source,) = [line for line in lines if line.startswith("addrtracker_source_info{")]
+    assert f'source="{tier.source}"' in source
     assert 'addrtracker_candidates{family="ipv4",state="eligible"} 2.0' in lines
     assert 'addrtracker_stale{family="ipv4"} 0.0' in lines
 

@@ -50,6 +50,7 @@ def add_routes(host: Namespace) -> None:
     )
 
 
+@pytest.mark.both_loaders
 def test_link_down_takes_the_routes_and_link_up_gives_some_back(
     host: Namespace, follow: Callable[[], Following]
 ) -> None:
@@ -93,6 +94,7 @@ def test_link_down_without_a_word_about_ipv6_routes(
     assert following.inferred(8) > 0
 
 
+@pytest.mark.both_loaders
 def test_carrier_loss_makes_a_route_worse_until_it_comes_back(
     host: Namespace, router: Namespace, follow: Callable[[], Following]
 ) -> None:
@@ -154,6 +156,7 @@ def test_link_down_silently_deletes_nexthops_and_their_routes(
     ]
 
 
+@pytest.mark.both_loaders
 def test_deleting_a_nexthop_silently_deletes_ipv4_routes(
     host: Namespace, follow: Callable[[], Following]
 ) -> None:
@@ -211,6 +214,7 @@ def test_deleting_the_preferred_source_silently_leaves_ipv6_routes_without_one(
     following.expect(FIRST6, "ipv6")
 
 
+@pytest.mark.both_loaders
 def test_deleting_the_last_ipv4_address_silently_deletes_gateway_routes(
     host: Namespace, follow: Callable[[], Following]
 ) -> None:
@@ -296,6 +300,7 @@ def test_an_address_that_somebody_else_has_never_counts(
     following.expect(FIRST6, "ipv6")
 
 
+@pytest.mark.both_loaders
 def test_a_link_is_renamed(host: Namespace, follow: Callable[[], Following]) -> None:
     add_routes(host)
     following = follow()
@@ -311,6 +316,7 @@ def test_a_link_is_renamed(host: Namespace, follow: Callable[[], Following]) -> 
     following.expect(FIRST)
 
 
+@pytest.mark.both_loaders
 def test_a_link_is_deleted(host: Namespace, follow: Callable[[], Following]) -> None:
     add_routes(host)
     following = follow()

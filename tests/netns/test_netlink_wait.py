@@ -12,7 +12,7 @@ import pytest
 
 from tests.netns.namespace import Namespace, connect
 from tracker.capture.base import Wake
-from tracker.capture.netlink import NetlinkSource, boot_ns, enter_netns
+from tracker.capture.netlink import boot_ns, enter_netns
 from tracker.capture.record import Addr, iter_records
 from tracker.engine.base import NEVER
 from tracker.engine.native import NativeEngine
@@ -22,6 +22,9 @@ from tracker.policy.compile import default_route_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.tiers import Tier
+    from tracker.capture.netlink import NetlinkSource
 
 MS = 1_000_000
 BETTER = "route add default via 192.0.2.1 metric 50 src 192.0.2.11"
@@ -33,7 +36,7 @@ def long() -> int:
 
 
 @pytest.fixture
-def source(host: Namespace, router: Namespace) -> Iterator[NetlinkSource]:
+def source(host: Namespace, router: Namespace, tier: Tier) -> Iterator[NetlinkSource]:
     """A source that has read everything; this thread is inside of `host`."""
     connect(host, "eth0", router, "eth0")
     host.batch(["addr add 192.0.2.11/24 dev eth0", "route add default via 192.0.2.1 metric 100"])
@@ -42,7 +45,7 @@ def source(host: Namespace, router: Namespace) -> Iterator[NetlinkSource]:
     with host.entered():
         engine = NativeEngine()
         engine.set_policy(0, default_route_policy(families=FAMILIES))
-        source = NetlinkSource(engine)
+        source = tier.open(engine)
         source.drain()
         for scope in Scope:
             assert source.dump(scope)
@@ -82,6 +85,7 @@ def test_a_wake_before_the_wait_is_not_lost(source: NetlinkSource) -> None:
     assert source.wait(boot_ns() + MS) == Wake.TIMEOUT
 
 
+@pytest.mark.both_loaders
 def test_a_change_ends_it(source: NetlinkSource, host: Namespace) -> None:
     adding = threading.Timer(0.05, host.ip, [BETTER])
     adding.start()
@@ -93,6 +97,7 @@ def test_a_change_ends_it(source: NetlinkSource, host: Namespace) -> None:
     assert source.wait(boot_ns() + MS) == Wake.TIMEOUT
 
 
+@pytest.mark.both_loaders
 def test_changes_that_matter_to_nobody_do_not_end_it(
     source: NetlinkSource, host: Namespace
 ) -> None:

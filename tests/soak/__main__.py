@@ -15,6 +15,7 @@ import time
 
 from tests.soak.check import DifferenceError, Follower
 from tests.soak.world import World
+from tests.tiers import TIERS, Tier
 
 CLONE_NEWNET = 0x40000000
 
@@ -25,20 +26,21 @@ def main() -> int:
     parser.add_argument("--operations", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=None, help="default: from the clock")
     parser.add_argument("--quiet-every", type=int, default=40, help="operations, on average")
+    parser.add_argument("--source", choices=TIERS, default="netlink")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else time.time_ns() % 1_000_000
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET):
         print(f"soak: no network namespace: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
         return 3
-    print(f"soak: seed {seed}, {options.operations} operations", flush=True)
-    return run(seed, options.operations, options.quiet_every)
+    print(f"soak: seed {seed}, {options.operations} operations, {options.source}", flush=True)
+    return run(seed, options.operations, options.quiet_every, TIERS[options.source])
 
 
-def run(seed: int, operations: int, quiet_every: int) -> int:
+def run(seed: int, operations: int, quiet_every: int, tier: Tier) -> int:
     """One campaign."""
     world = World(seed)
-    follower = Follower()
+    follower = Follower(tier)
     began = time.monotonic()
     quiet = 0
     trail: list[str] = []
@@ -65,7 +67,7 @@ def run(seed: int, operations: int, quiet_every: int) -> int:
         world.close()
     print(
         f"soak: passed: seed {seed}, {operations} operations, {quiet} quiet points, "
-        f"{seconds:.0f} s, {sum(world.done.values())} done"
+        f"{seconds:.0f} s, {sum(world.done.values())} done, {tier}"
     )
     return 0
 

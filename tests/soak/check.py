@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import Any
 
+from tests.tiers import NETLINK, Tier
 from tracker.capture.netlink import NetlinkSource
 from tracker.capture.record import (
     F_DUMP,
@@ -51,9 +52,9 @@ class DifferenceError(Exception):
 class Follower:
     """The tracker, as the daemon runs it, with all times zero."""
 
-    def __init__(self) -> None:
+    def __init__(self, tier: Tier = NETLINK) -> None:
         self._clock = SystemClock()
-        self._source = NetlinkSource(NativeEngine())
+        self._source = tier.open(NativeEngine())
         self.session = Session(self._source, POLICIES, INSTANT, self._clock)
         self.session.start()
         self._source.tap(TAP_BYTES)
