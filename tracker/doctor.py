@@ -1,22 +1,16 @@
 """What this kernel and this process can do, and what follows from it.
 
-Everything is read from /proc or tried on a socket that is closed again; nothing is changed.
+Everything is read from /proc, or tried and undone: sockets are closed, programs unloaded.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-# linux/netlink.h, linux/rtnetlink.h
-_SOL_NETLINK = 270
-_NETLINK_ADD_MEMBERSHIP = 1
-_NETLINK_GET_STRICT_CHK = 12
-_RTNLGRP_NEXTHOP = 32
+from tracker import features as table
 
 PROC = "/proc"
 
@@ -32,88 +26,64 @@ class Finding(NamedTuple):
     """What follows from it, in a sentence; "" = nothing."""
 
 
-class Feature(NamedTuple):
-    """Something that a kernel can do from some version on."""
-
-    name: str
-    since: str
-    """The first kernel version that has it; "" = not a matter of the kernel's version."""
-    probe: Callable[[], str]
-    """ "" = it is there, else why not."""
-    without: str
-    """What follows where it is not there."""
-
-
-def _probe_option(option: int, value: int) -> str:
-    try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
-            sock.setsockopt(_SOL_NETLINK, option, value)
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
-
-
-def _probe_ipv6() -> str:
-    return "" if os.path.exists(f"{PROC}/net/if_inet6") else "not in this kernel or namespace"
-
-
-def _probe_extension() -> str:
-    try:
-        import tracker.engine.native  # noqa: F401, PLC0415 - the import is what is tried
-    except ImportError as error:
-        return str(error)
-    return ""
-
-
-FEATURES = (
-    Feature(
-        "extension",
-        "",
-        _probe_extension,
-        "the reference engine and pyroute2 do its work: for small nodes only",
-    ),
-    Feature("ipv6", "", _probe_ipv6, "there will be no IPv6 address"),
-    Feature(
-        "strict-dumps",
-        "4.20",
-        lambda: _probe_option(_NETLINK_GET_STRICT_CHK, 1),
-        "dumps cannot be narrowed to one table or link and cost more",
-    ),
-    Feature(
-        "nexthop-objects",
-        "5.3",
-        lambda: _probe_option(_NETLINK_ADD_MEMBERSHIP, _RTNLGRP_NEXTHOP),
-        "nothing: a kernel without them has no routes that use them",
-    ),
-)
-
-
 def features() -> list[Finding]:
-    """Each feature, tried."""
+    """Each feature, tried; what proves that this kernel has none is said."""
     found = []
-    for feature in FEATURES:
+    for feature in table.FEATURES:
         why = feature.probe()
+        proof = table.absence(feature) if why else ""
+        value = f"{why} ({proof})" if proof and proof != why else why
         since = f" (needs kernel {feature.since})" if feature.since else ""
         follows = _unless(not why, f"{feature.without}{since}")
-        found.append(Finding(feature.name, not why, why or "yes", follows))
+        found.append(Finding(feature.name, not why, value or "yes", follows))
     return found
 
 
+class _Capability(NamedTuple):
+    bit: int
+    without: str
+    instead: str = ""
+    """Another one that stands for it."""
+    until: str = ""
+    """The kernel version from which on it is of no use to us; "" = there is none."""
+
+
 _CAPABILITIES = {
-    "CAP_NET_ADMIN": (12, "the receive buffer is at most net.core.rmem_max"),
-    "CAP_SYS_ADMIN": (21, "--netns is not permitted"),
+    "CAP_BPF": _Capability(39, "no source bpf: every announcement is read", "CAP_SYS_ADMIN"),
+    "CAP_PERFMON": _Capability(
+        38,
+        "changes do not name the process that made them, silent removals are not traced",
+        "CAP_SYS_ADMIN",
+    ),
+    "CAP_NET_ADMIN": _Capability(12, "the receive buffer is at most net.core.rmem_max"),
+    "CAP_SYS_ADMIN": _Capability(21, "--netns is not permitted"),
+    "CAP_SYS_RESOURCE": _Capability(
+        24, "the maps of the source bpf have to fit in RLIMIT_MEMLOCK", until="5.11"
+    ),
 }
 
 
-def capabilities(status: str | None = None) -> list[Finding]:
-    """The effective capabilities that something here uses; `status` is /proc/self/status."""
+def capabilities(status: str | None = None, release: str = "") -> list[Finding]:
+    """The effective capabilities that something here uses.
+
+    `status` is /proc/self/status, `release` that of the kernel that runs.
+    """
     text = Path(PROC, "self/status").read_text() if status is None else status
     lines = [line.split(":", 1) for line in text.splitlines() if ":" in line]
     mask = int(dict(lines).get("CapEff", "0").strip(), 16)
+    kernel = table.version(release or os.uname().release)
+
+    def has(name: str) -> bool:
+        return bool(name) and bool(mask >> _CAPABILITIES[name].bit & 1)
+
     found = []
-    for name, (bit, without) in _CAPABILITIES.items():
-        ok = bool(mask >> bit & 1)
-        found.append(Finding(name, ok, "yes" if ok else "no", _unless(ok, without)))
+    for name, capability in _CAPABILITIES.items():
+        value = "yes" if has(name) else "no"
+        if not has(name) and has(capability.instead):
+            value = f"by {capability.instead}"
+        unused = bool(capability.until) and kernel >= table.version(capability.until)
+        ok = value != "no" or unused
+        found.append(Finding(name, ok, value, _unless(ok, capability.without)))
     return found
 
 
@@ -159,6 +129,22 @@ _SYSCTLS = (
         "strict: with several default routes, packets that arrive over another link than the "
         "answer would take are dropped",
     ),
+    _Sysctl(
+        "net.core.bpf_jit_enable",
+        "0",
+        "programs in the kernel are interpreted: each announcement costs several times as much",
+    ),
+    _Sysctl(
+        "kernel.unprivileged_bpf_disabled",
+        "0",
+        "every user may load BPF programs; nothing here needs that, and most hosts forbid it",
+    ),
+    _Sysctl(
+        "kernel.bpf_stats_enabled",
+        "1",
+        "the kernel takes the time of every run of a BPF program, which costs time itself",
+    ),
+    _Sysctl("net.core.optmem_max", "", ""),
     _Sysctl("net.core.rmem_max", "", ""),
     _Sysctl("net.ipv4.ip_forward", "", ""),
     _Sysctl("net.ipv6.conf.all.forwarding", "", ""),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.unit.command import run
-from tracker import doctor
+from tracker import doctor, features
 
 if TYPE_CHECKING:
     import pytest
@@ -16,38 +16,51 @@ def test_json_has_every_section(capsys: pytest.CaptureFixture[str]) -> None:
     answer = run(capsys, "doctor", "--output", "json")
     report = answer.json
     assert answer.status == 0
-    assert report["source"]["name"] == "netlink"
+    assert report["source"]["name"] in {"bpf", "netlink"}
     assert report["source"]["engine"] == "native"
     assert report["source"]["receive_buffer"] > 0
-    assert report["source"]["passed_over"] == []
-    assert {finding["name"] for finding in report["features"]} == {
-        "extension",
-        "ipv6",
-        "strict-dumps",
-        "nexthop-objects",
-    }
+    assert [f["name"] for f in report["features"]] == [f.name for f in features.FEATURES]
     assert report["kernel"]
 
 
 def test_a_table_has_every_section(capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "doctor", "--output", "table").out
-    assert "source: netlink, engine: native" in out
+    assert "source: " in out
+    assert ", engine: native" in out
     assert "strict-dumps" in out
     assert "CAP_NET_ADMIN" in out
     assert "net.core.rmem_max" in out
 
 
 def test_capabilities_say_what_their_absence_means() -> None:
-    with_all = doctor.capabilities("Name:\tx\nCapEff:\t000001ffffffffff\n")
-    assert [(f.name, f.ok, f.follows) for f in with_all] == [
-        ("CAP_NET_ADMIN", True, ""),
-        ("CAP_SYS_ADMIN", True, ""),
-    ]
-    none = doctor.capabilities("Name:\tx\nCapEff:\t0000000000000000\n")
-    assert [f.ok for f in none] == [False, False]
+    names = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_SYS_RESOURCE"]
+    with_all = doctor.capabilities("Name:\tx\nCapEff:\t000001ffffffffff\n", "5.10.0")
+    assert [(f.name, f.ok, f.follows) for f in with_all] == [(name, True, "") for name in names]
+    none = doctor.capabilities("Name:\tx\nCapEff:\t0000000000000000\n", "5.10.0")
+    assert [f.ok for f in none] == [False] * 5
     assert all(f.follows for f in none)
-    some = doctor.capabilities("CapEff:\t0000000000001000\n")
-    assert [f.ok for f in some] == [True, False]
+
+
+def values(mask: int, release: str = "6.1.0") -> dict[str, str]:
+    found = doctor.capabilities(f"CapEff:\t{mask:016x}\n", release)
+    return {f.name: f.value if f.ok else f"{f.value}!" for f in found}
+
+
+def test_one_capability_may_stand_for_others() -> None:
+    assert values(1 << 21 | 1 << 12) == {
+        "CAP_BPF": "by CAP_SYS_ADMIN",
+        "CAP_PERFMON": "by CAP_SYS_ADMIN",
+        "CAP_NET_ADMIN": "yes",
+        "CAP_SYS_ADMIN": "yes",
+        "CAP_SYS_RESOURCE": "no",
+    }
+
+
+def test_the_least_that_is_needed_lacks_only_what_is_not_used() -> None:
+    least = 1 << 39 | 1 << 38 | 1 << 12
+    assert values(least)["CAP_SYS_RESOURCE"] == "no"
+    assert values(least, "5.10.0")["CAP_SYS_RESOURCE"] == "no!"
+    assert values(least)["CAP_SYS_ADMIN"] == "no!"
 
 
 def sysctl(root: Path, name: str, value: str) -> None:
@@ -90,10 +103,20 @@ def test_many_links_that_forward_are_one_line(tmp_path: Path) -> None:
 
 
 def test_a_feature_that_is_missing_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = doctor.Feature("x", "9.9", lambda: "Protocol not available", "worse")
-    monkeypatch.setattr(doctor, "FEATURES", (missing,))
+    missing = features.Feature("x", "1.9", lambda: "Protocol not available", "worse")
+    monkeypatch.setattr(features, "FEATURES", (missing,))
     assert doctor.features() == [
         doctor.Finding(
-            "x", ok=False, value="Protocol not available", follows="worse (needs kernel 9.9)"
+            "x", ok=False, value="Protocol not available", follows="worse (needs kernel 1.9)"
         )
     ]
+
+
+def test_a_feature_that_cannot_be_there_says_what_proves_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    missing = features.Feature("x", "99.9", lambda: "Invalid argument", "worse")
+    monkeypatch.setattr(features, "FEATURES", (missing,))
+    [found] = doctor.features()
+    assert found.value.startswith("Invalid argument (kernel ")
+    assert found.value.endswith(" is older than 99.9)")

@@ -31,7 +31,7 @@ LAYERS = (
     ("config", "configfile", "values"),
     ("remarks", "session", "memory"),
     ("stats", "node", "publish", "api"),
-    ("daemon", "doctor"),
+    ("daemon", "doctor", "features"),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
