@@ -71,7 +71,11 @@ $(ENGINE): $(ENGINE_INPUTS) .venv/.build | build-packages
 .build/programs/.complete: tools/unpack-programs | test-packages .build
 	tools/unpack-programs
 
-test-setup: build .venv/.test .build/programs/.complete
+# Headers for BCC, where those of the running kernel are missing.
+.build/headers/.complete: tools/unpack-headers | test-packages .build
+	tools/unpack-headers
+
+test-setup: build .venv/.test .build/programs/.complete .build/headers/.complete
 
 test: test-setup lint dist fuzz sanitize soak test-kernels
 	tools/as-root $(PYTHON) -m pytest $(PYTEST_ARGS)

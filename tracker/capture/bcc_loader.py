@@ -87,7 +87,7 @@ def _failure(failed: str, answer: _Answer, source: Path, program: str) -> Except
 def _ask(python: str, source: Path, program: str, maps: Mapping[str, int]) -> _Answer:
     """Run the child to its end. Raises LoadError where it gives no answer."""
     flags = ["-DAT_BCC", f"-I{source.parent}"]
-    flags += [f"-DAT_FD_{name}={descriptor}" for name, descriptor in maps.items()]
+    flags += [f"-DAT_FD_{name.upper()}={descriptor}" for name, descriptor in maps.items()]
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     said = os.memfd_create("bcc")
     with ours, open(said, "r+b") as log:
