@@ -8,6 +8,9 @@ from collections.abc import Mapping
 
 from tracker.model import NANOSECONDS
 
+_LEAST_NS = 1_000_000
+"""Whatever a unit says, the daemon has other things to do."""
+
 
 class Notifier:
     """Speaks to the service manager that started this process; silent without one."""
@@ -59,7 +62,7 @@ def _watchdog_interval(environ: Mapping[str, str], pid: int) -> int | None:
     microseconds = environ.get("WATCHDOG_USEC", "")
     if not microseconds.isascii() or not microseconds.isdigit() or int(microseconds) == 0:
         return None
-    return int(microseconds) * NANOSECONDS // 1_000_000 // 2
+    return max(_LEAST_NS, int(microseconds) * NANOSECONDS // 1_000_000 // 2)
 
 
 def _line(text: str) -> str:

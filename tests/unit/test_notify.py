@@ -63,6 +63,7 @@ def test_a_full_queue_does_not_block(tmp_path: Path) -> None:
         ({"WATCHDOG_USEC": "30000000"}, 15_000_000_000),
         ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "7"}, 15_000_000_000),
         ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "8"}, None),
+        ({"WATCHDOG_USEC": "1"}, 1_000_000),
         ({"WATCHDOG_USEC": "0"}, None),
         ({"WATCHDOG_USEC": "soon"}, None),
         ({}, None),

@@ -119,6 +119,21 @@ def test_a_hold_that_ends_well_is_nobodys_business() -> None:
     assert {each.choices["ipv4"].warnings for each in told} == {first.choices["ipv4"].warnings}
 
 
+def test_what_waits_is_read_before_a_timer_decides() -> None:
+    # It comes back at the very instant at which the hold ends: the timer is first.
+    back_in_time = [address("DEL", 1), address("NEW", 11), route("NEW", 11)]
+    session, source, _ = follow(case(*back_in_time), Memory())
+    session.start()
+    changes = []
+    while not source.finished:
+        session.step()
+        changes += session.take_changes()
+    assert session.held == 1
+    assert [(change.old, change.new) for change in changes if change.family == "ipv4"] == [
+        (None, "192.0.2.10")
+    ]
+
+
 class Remembers(Memory):
     """The last run's memory."""
 
