@@ -184,7 +184,7 @@ def _trace(way: str) -> Callable[[], None]:
         from tracker.capture.trace import attach  # noqa: PLC0415 - as above
 
         with _maps() as maps:
-            attach(maps, way).close()
+            attach(maps._asdict(), way).close()
 
     return probe
 
@@ -200,7 +200,9 @@ def _object() -> str:
 
 def _bcc() -> str:
     """In a child: it costs 80 MB that would stay."""
-    for python in dict.fromkeys((sys.executable, "/usr/bin/python3")):
+    from tracker.capture.bcc_loader import SYSTEM_PYTHON  # noqa: PLC0415 - nobody else needs it
+
+    for python in dict.fromkeys((sys.executable, SYSTEM_PYTHON)):
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             command = [python, "-c", _BCC_TEXT]
             if (
