@@ -7,6 +7,11 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+# BCC compiles for the tests with the headers that tools/unpack-headers makes, where the running
+# kernel's own are missing.
+if not os.path.exists(f"/lib/modules/{os.uname().release}/build"):
+    os.environ.setdefault("BCC_KERNEL_SOURCE", os.path.abspath(f"{__file__}/../../.build/headers"))
+
 # Helpers that assert: a failure shows the values.
 pytest.register_assert_rewrite("tests.netns.daemon", "tests.netns.following")
 

@@ -103,11 +103,12 @@ def _ask(python: str, source: Path, program: str, maps: Mapping[str, int]) -> _A
         descriptors: list[int] = []
         try:
             ours.settimeout(SECONDS)
-            message, descriptors, _, _ = socket.recv_fds(
-                ours, _MESSAGE_BYTES, 1, socket.MSG_CMSG_CLOEXEC
-            )
+            message, descriptors, _, _ = socket.recv_fds(ours, _MESSAGE_BYTES, 1)
         except TimeoutError:
             raise LoadError(f"BCC did not finish within {SECONDS} s") from None
+        else:
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
         finally:
             # It has nothing left to do, and neither has a compiler that it may have started.
             with contextlib.suppress(ProcessLookupError):
