@@ -192,8 +192,8 @@ def _loss_metrics(counters: dict[str, int]) -> Iterator[Metric]:
     malformed = counters.get("malformed", 0)
     lost = CounterMetricFamily(
         "addrtracker_changes_lost",
-        "Changes that were lost: the socket overran, the ring had no room, or a message could "
-        "not be read.",
+        "Changes that were lost: the socket overran, the ring had no room, a message could not be "
+        "read, or came past the filter.",
         labels=["cause"],
     )
     # A source that cannot tell how many messages an overrun cost counts the overruns.
@@ -201,6 +201,7 @@ def _loss_metrics(counters: dict[str, int]) -> Iterator[Metric]:
     lost.add_metric(["malformed"], malformed)
     if "ring_bytes" in counters:
         lost.add_metric(["ring"], max(0, sum(by_type.values()) - malformed))
+        lost.add_metric(["unfiltered"], counters.get("unfiltered", 0))
     yield lost
     if "residual" not in counters:
         return
