@@ -7,7 +7,7 @@ import sys
 
 import cffi
 
-DECLARATIONS = ("records.cdef", "engine.cdef", "netlink.cdef")
+DECLARATIONS = ("records.cdef", "filter.cdef", "engine.cdef", "bpf.cdef", "netlink.cdef")
 
 
 def builder() -> cffi.FFI:

@@ -7,6 +7,7 @@
 #ifndef ADDRTRACKER_NETLINK_H
 #define ADDRTRACKER_NETLINK_H
 
+#include "bpf.h"
 #include "engine.h"
 
 /* Parses one netlink message (nlmsghdr first) into `out` (AT_RECORD_MAX bytes, aligned to 8).
@@ -26,12 +27,20 @@ enum at_wake {
 #define AT_APPLY_BUCKETS 24
 
 struct at_source_counters {
-	uint64_t seen[AT_SEEN_TYPES];	 /* messages of the multicast socket, by type */
-	uint64_t dropped[AT_SEEN_TYPES]; /* of these: not relevant to any policy */
+	/* Messages of the multicast socket, by type: seen = dropped + emitted + lost, but for one
+	 * that is under way. */
+	uint64_t seen[AT_SEEN_TYPES];
+	uint64_t dropped[AT_SEEN_TYPES]; /* not relevant to any policy */
+	uint64_t emitted[AT_SEEN_TYPES]; /* became a record */
+	uint64_t lost[AT_SEEN_TYPES];	 /* malformed, or no room for the record */
 	uint64_t malformed;
-	uint64_t overruns; /* ENOBUFS */
-	uint64_t lost;	   /* messages that the kernel dropped for want of room */
-	uint64_t tap_lost; /* records that did not fit the tap */
+	uint64_t overruns;   /* ENOBUFS */
+	uint64_t overrun;    /* messages that the kernel dropped for want of room */
+	uint64_t unfiltered; /* messages that got past the filter */
+	uint64_t tap_lost;   /* records that did not fit the tap */
+	uint64_t ring_bytes; /* 0: no ring */
+	uint64_t reordered;  /* records that came behind a newer one */
+	struct at_traced traced;
 	uint64_t apply_ns_sum;
 	uint64_t apply_ns_bucket[AT_APPLY_BUCKETS]; /* [i]: at most 64 << i ns, the last one any;
 						     * events only, from message to best candidate */
@@ -42,10 +51,13 @@ struct at_source_counters {
 
 struct at_source;
 
-/* 0, or -errno. rcvbuf in bytes (SO_RCVBUFFORCE, else SO_RCVBUF). Every scope is lost until it is
- * dumped. The engine must outlive all calls but at_source_close. One thread uses a source; any
- * thread may call at_source_wake, and read counters that are then an event old. */
-int at_source_open(struct at_engine *e, uint32_t rcvbuf, struct at_source **out);
+/* 0, or -errno. rcvbuf in bytes (SO_RCVBUFFORCE, else SO_RCVBUF). bpf: a program that writes records
+ * to a ring, and its maps, which the source owns from then on (and closes where this fails); NULL:
+ * messages are read from the socket. Every scope is lost until it is dumped. The engine must
+ * outlive all calls but at_source_close. One thread uses a source; any thread may call
+ * at_source_wake, and read counters that are then an event old. */
+int at_source_open(struct at_engine *e, uint32_t rcvbuf, const struct at_bpf *bpf,
+		   struct at_source **out);
 void at_source_close(struct at_source *s);
 /* Blocks until something is due: drains, applies, ranks. deadline_ns: CLOCK_BOOTTIME, UINT64_MAX =
  * none. Returns enum at_wake bits, or -errno when the socket is gone for good. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What netlink.c, dump.c and tap.c share. */
+/* What netlink.c, events.c, feed.c, dump.c and tap.c share. */
 #ifndef ADDRTRACKER_SOURCE_H
 #define ADDRTRACKER_SOURCE_H
 
@@ -12,6 +12,9 @@
 
 /* A datagram: the largest known, a link with hundreds of virtual functions, has 40 KiB. */
 #define AT_DATAGRAM_MAX (64 * 1024)
+
+/* More than any socket buffer or ring holds: what was queued when we began has been read then. */
+#define AT_CATCH_UP_LIMIT (1u << 17)
 
 #define AT_ALL_SCOPES ((1u << AT_SCOPES) - 1)
 
@@ -33,7 +36,8 @@ struct at_source {
 	int timer_fd;
 	uint64_t armed; /* deadline of the timer, UINT64_MAX = none */
 	uint32_t seq;
-	int congested; /* the kernel drops what comes until the queue was empty once */
+	int congested;	      /* the kernel drops what comes until the queue was empty once */
+	struct at_feed *feed; /* of the BPF tier; NULL: messages come through the socket */
 	struct at_tap tap;
 	struct at_source_counters counters;
 	uint64_t record[(AT_RECORD_MAX + 7) / 8]; /* the one that is being built */
@@ -53,9 +57,29 @@ int at_message_next(struct at_messages *messages, struct nlmsghdr *head, const u
 /* Numbers the record, applies it and copies it to the tap. -EINVAL: the engine refused it;
  * -ENOMEM: it took every scope for lost. */
 int at_source_emit(struct at_source *s, void *record);
-/* Reads what is queued: at most `limit` datagrams, but to the end after an overrun. 0 or -errno. */
-int at_source_read(struct at_source *s, unsigned limit);
+/* Applies a loss of `count` messages, 0 = unknown. */
+void at_source_lose(struct at_source *s, enum at_loss_cause cause, uint32_t scopes, uint64_t count);
+/* Counts the application of one event. */
+void at_source_applied(struct at_source *s, uint64_t ns);
 /* Reads all that is queued now. */
 int at_source_catch_up(struct at_source *s);
+
+/* events.c: reads the socket: at most `limit` datagrams, but to the end after an overrun. 0 or
+ * -errno. */
+int at_socket_read(struct at_source *s, unsigned limit);
+
+/* feed.c. Attaches the program to the socket, which has joined no group yet. 0 or -errno. */
+int at_feed_open(struct at_source *s, const struct at_bpf *bpf);
+void at_feed_close(struct at_feed *f); /* with its descriptors */
+/* Tells the kernel of new policies, and reads the ring: `limit` records and some. 0 or -errno. */
+int at_feed_read(struct at_source *s, unsigned limit);
+/* Before a wait: tells the kernel which links wake us. 1: read again, there may be something that
+ * woke nobody; 0 or -errno. */
+int at_feed_watch(struct at_source *s);
+/* What a wait has to look at beside the socket. */
+int at_feed_ring(const struct at_feed *f);
+int at_feed_alarm(const struct at_feed *f);
+/* From any thread. */
+void at_feed_counters(const struct at_feed *f, struct at_source_counters *out);
 
 #endif

@@ -39,7 +39,7 @@ extern int (*hook_apply)(int);
 def build(folder: str) -> Any:
     """Compile native/ with the hooks; what cffi makes of it."""
     ffi = cffi.FFI()
-    for name in ("records", "engine", "netlink"):
+    for name in ("records", "filter", "engine", "bpf", "netlink"):
         with open(os.path.join(ROOT, "native", f"{name}.cdef"), encoding="ascii") as file:
             # Constants that only a compiler knows are not needed here.
             ffi.cdef(re.sub(r"^#define \w+ \.\.\.$", "", file.read(), flags=re.MULTILINE))
@@ -103,7 +103,7 @@ class Kernel:
         policy = self.ffi.new("struct at_policy *", {"families": 3, "table": MAIN})
         assert self.lib.at_engine_set_policy(self.engine, 0, policy) == 0
         out = self.ffi.new("struct at_source **")
-        assert self.lib.at_source_open(self.engine, 1 << 16, out) == 0
+        assert self.lib.at_source_open(self.engine, 1 << 16, self.ffi.NULL, out) == 0
         self.source = self.ffi.gc(out[0], self.lib.at_source_close)
         self.multicast = self.lib.at_source_fd(self.source)
         assert self.lib.at_source_tap(self.source, TAP_BYTES) == 0

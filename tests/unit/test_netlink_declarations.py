@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HEADERS = {
     "records": "bpf/records.h",
+    "filter": "bpf/filter.h",
     "engine": "native/engine.h",
+    "bpf": "native/bpf.h",
     "netlink": "native/netlink.h",
 }
 OPAQUE = {"at_engine", "at_source"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from typing import Any
 
 from tracker._engine import ffi, lib
 from tracker.capture.base import Wake
@@ -26,6 +27,8 @@ _TYPES = {
     21: "RTM_DELADDR",
     24: "RTM_NEWROUTE",
     25: "RTM_DELROUTE",
+    32: "RTM_NEWRULE",
+    33: "RTM_DELRULE",
     104: "RTM_NEWNEXTHOP",
     105: "RTM_DELNEXTHOP",
 }
@@ -42,15 +45,18 @@ class NetlinkSource:
     name = "netlink"
 
     def __init__(self, engine: NativeEngine, rcvbuf: int = RCVBUF) -> None:
+        self._start(engine, rcvbuf, ffi.NULL, "cannot open a netlink socket")
+
+    def _start(self, engine: NativeEngine, rcvbuf: int, bpf: object, failure: str) -> None:
         self.engine = engine
         self.dump_error = ""
         """What the last dump that failed ran into."""
         out = ffi.new("struct at_source **")
-        error = -lib.at_source_open(engine.handle, rcvbuf, out)
+        error = -lib.at_source_open(engine.handle, rcvbuf, bpf, out)
         if error in {errno.EPERM, errno.EACCES}:
-            raise NotPermittedError(f"cannot open a netlink socket: {os.strerror(error)}")
+            raise NotPermittedError(f"{failure}: {os.strerror(error)}")
         if error:
-            raise UnsupportedError(f"cannot open a netlink socket: {os.strerror(error)}")
+            raise UnsupportedError(f"{failure}: {os.strerror(error)}")
         # The handle dies with its last user, so that wake() and close() cannot race.
         self._handle = ffi.gc(out[0], lib.at_source_close)
 
@@ -102,22 +108,35 @@ class NetlinkSource:
         return bytes(ffi.buffer(out, lib.at_source_tap_read(self._open(), out, _READ_BYTES)))
 
     def counters(self) -> dict[str, int]:
-        """Flat counters: seen.TYPE, dropped.TYPE, malformed, overruns, lost, tap_lost,
-        dumps.SCOPE, dump_failures.SCOPE, rcvbuf, apply_ns_sum, apply_ns_bucket.N."""
+        """Flat counters: seen.TYPE, dropped.TYPE, emitted.TYPE, lost.TYPE, residual (seen less
+        the other three: 0 but for what is under way), malformed, overruns, lost (dropped by the
+        kernel for want of room), tap_lost, dumps.SCOPE, dump_failures.SCOPE, rcvbuf,
+        apply_ns_sum, apply_ns_bucket.N."""
+        return self._counters(self._raw_counters())
+
+    def _raw_counters(self) -> Any:
         raw = ffi.new("struct at_source_counters *")
         lib.at_source_counters(self._open(), raw)
+        return raw
+
+    @staticmethod
+    def _counters(raw: Any) -> dict[str, int]:
         counters: dict[str, int] = {}
-        for group in ("seen", "dropped"):
+        total = {}
+        for group in ("seen", "dropped", "emitted", "lost"):
             by_type = list(getattr(raw, group))
+            total[group] = sum(by_type)
             known = {name: by_type[number - _RTM_BASE] for number, name in _TYPES.items()}
-            known["other"] = sum(by_type) - sum(known.values())
+            known["other"] = total[group] - sum(known.values())
             counters |= {f"{group}.{name}": count for name, count in known.items()}
+        counters["residual"] = 2 * total["seen"] - sum(total.values())
         for group in ("dumps", "dump_failures"):
             by_scope = getattr(raw, group)
             counters |= {f"{group}.{scope.name.lower()}": by_scope[scope] for scope in Scope}
         buckets = enumerate(raw.apply_ns_bucket)
         counters |= {f"apply_ns_bucket.{number}": count for number, count in buckets}
-        plain = ("malformed", "overruns", "lost", "tap_lost", "rcvbuf", "apply_ns_sum")
+        counters["lost"] = raw.overrun
+        plain = ("malformed", "overruns", "tap_lost", "rcvbuf", "apply_ns_sum")
         return counters | {name: getattr(raw, name) for name in plain}
 
     def fileno(self) -> int:

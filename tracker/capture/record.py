@@ -177,8 +177,8 @@ def _encode_payload(payload: Payload, order: str) -> bytes:
     if isinstance(p, Rule):
         return struct.pack(order + _RULE, p.table, p.priority, p.family, p.action)
     if isinstance(p, Flush):
-        numbers = (p.table, p.metric, p.oif)
-        return struct.pack(order + _FLUSH, *numbers, p.family, p.dst_len, p.tos, p.type, p.dst)
+        flushed = (p.table, p.metric, p.oif)
+        return struct.pack(order + _FLUSH, *flushed, p.family, p.dst_len, p.tos, p.type, p.dst)
     return struct.pack(order + _DUMP, *p)
 
 

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the multicast socket says, message by message. */
+#include <errno.h>
+#include <string.h>
+
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include "source.h"
+
+int at_message_next(struct at_messages *messages, struct nlmsghdr *head, const uint8_t **msg)
+{
+	size_t step;
+
+	if (messages->left == 0)
+		return 0;
+	if (messages->left < sizeof(*head))
+		return -EBADMSG;
+	memcpy(head, messages->next, sizeof(*head));
+	if (head->nlmsg_len < sizeof(*head) || head->nlmsg_len > messages->left)
+		return -EBADMSG;
+	*msg = messages->next;
+	step = NLMSG_ALIGN((size_t)head->nlmsg_len);
+	if (step > messages->left)
+		step = messages->left;
+	messages->next += step;
+	messages->left -= step;
+	return 1;
+}
+
+int at_source_emit(struct at_source *s, void *record)
+{
+	struct at_header *head = record;
+	int applied;
+
+	head->seq = ++s->seq;
+	applied = at_engine_apply(s->engine, record, head->size);
+	if (s->tap.size && !at_tap_push(&s->tap, record, head->size))
+		s->counters.tap_lost++;
+	return applied < 0 ? applied : 0;
+}
+
+void at_source_lose(struct at_source *s, enum at_loss_cause cause, uint32_t scopes, uint64_t count)
+{
+	struct {
+		struct at_header head;
+		struct at_loss loss;
+	} record = {
+		.head = {
+			.size = sizeof(record),
+			.version = AT_RECORD_VERSION,
+			.kind = AT_KIND_LOSS,
+			.op = AT_OP_NEW,
+			.boot_ns = at_boot_ns(),
+		},
+		.loss = {.cause = cause, .scopes = scopes, .count = count},
+	};
+
+	at_source_emit(s, &record);
+}
+
+/* The scopes that a message which could not be read may have been about. */
+static uint32_t scopes_of(const struct nlmsghdr *head, const uint8_t *msg)
+{
+	/* The family is the first byte of every one of these messages. */
+	int family = head->nlmsg_len > NLMSG_HDRLEN ? msg[NLMSG_HDRLEN] : AF_UNSPEC;
+
+	switch (head->nlmsg_type) {
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		return 1u << AT_SCOPE_LINK;
+	case RTM_NEWADDR:
+	case RTM_DELADDR:
+		return family == AF_INET  ? 1u << AT_SCOPE_ADDR4 :
+		       family == AF_INET6 ? 1u << AT_SCOPE_ADDR6 :
+					    1u << AT_SCOPE_ADDR4 | 1u << AT_SCOPE_ADDR6;
+	case RTM_NEWROUTE:
+	case RTM_DELROUTE:
+		return family == AF_INET  ? 1u << AT_SCOPE_ROUTE4 :
+		       family == AF_INET6 ? 1u << AT_SCOPE_ROUTE6 :
+					    1u << AT_SCOPE_ROUTE4 | 1u << AT_SCOPE_ROUTE6;
+	default:
+		return 1u << AT_SCOPE_NEXTHOP;
+	}
+}
+
+/* A full BGP table passes here: of a route that is no default nothing but the header is read. */
+static int may_matter(const struct at_source *s, const struct nlmsghdr *head, const uint8_t *msg)
+{
+	struct rtmsg rtm;
+
+	if (head->nlmsg_type != RTM_NEWROUTE && head->nlmsg_type != RTM_DELROUTE)
+		return 1;
+	if (head->nlmsg_len < NLMSG_LENGTH(sizeof(rtm)))
+		return 1; /* the parser will say that it is malformed */
+	memcpy(&rtm, msg + NLMSG_HDRLEN, sizeof(rtm));
+	if (rtm.rtm_dst_len != 0 || rtm.rtm_flags & RTM_F_CLONED)
+		return 0;
+	return rtm.rtm_table == RT_TABLE_UNSPEC || rtm.rtm_table == RT_TABLE_COMPAT ||
+	       at_engine_wants_table(s->engine, rtm.rtm_table);
+}
+
+static int is_wanted(const struct at_source *s, const void *record)
+{
+	const struct at_header *head = record;
+	const struct at_route *route = (const void *)(head + 1);
+
+	return head->kind != AT_KIND_ROUTE || at_engine_wants_table(s->engine, route->table);
+}
+
+void at_source_applied(struct at_source *s, uint64_t ns)
+{
+	unsigned i = 0;
+
+	while (i < AT_APPLY_BUCKETS - 1 && ns > (uint64_t)64 << i)
+		i++;
+	s->counters.apply_ns_bucket[i]++;
+	s->counters.apply_ns_sum += ns;
+}
+
+/* *now is the time of the datagram, 0 = not read yet: most messages do not need it. */
+static void read_message(struct at_source *s, const struct nlmsghdr *head, const uint8_t *msg,
+			 uint64_t *now)
+{
+	unsigned type = (unsigned)head->nlmsg_type - RTM_BASE;
+	uint64_t began;
+	int size;
+
+	if (type >= AT_SEEN_TYPES)
+		type = AT_SEEN_TYPES - 1;
+	s->counters.seen[type]++;
+	if (!may_matter(s, head, msg)) {
+		s->counters.dropped[type]++;
+		return;
+	}
+	if (*now == 0)
+		*now = at_boot_ns();
+	began = *now;
+	size = at_parse(msg, head->nlmsg_len, began, 0, s->record);
+	if (size == 0 || (size > 0 && !is_wanted(s, s->record))) {
+		s->counters.dropped[type]++;
+		return;
+	}
+	/* Without memory the engine itself takes every scope for lost. */
+	if (size > 0)
+		size = at_source_emit(s, s->record);
+	if (size < 0)
+		s->counters.lost[type]++;
+	else
+		s->counters.emitted[type]++;
+	if (size < 0 && size != -ENOMEM) {
+		s->counters.malformed++;
+		at_source_lose(s, AT_LOSS_MALFORMED, scopes_of(head, msg), 1);
+		return;
+	}
+	*now = at_boot_ns();
+	at_source_applied(s, *now - began);
+}
+
+static void read_datagram(struct at_source *s, size_t size)
+{
+	struct at_messages messages = { .next = s->events, .left = size };
+	struct nlmsghdr head;
+	const uint8_t *msg;
+	uint64_t now = 0;
+	int more;
+
+	while ((more = at_message_next(&messages, &head, &msg)) > 0)
+		read_message(s, &head, msg, &now);
+	if (more < 0) {
+		s->counters.malformed++;
+		at_source_lose(s, AT_LOSS_MALFORMED, AT_ALL_SCOPES, 0);
+	}
+}
+
+static int receive(struct at_source *s, unsigned limit)
+{
+	for (unsigned n = 0; n < limit || s->congested; n++) {
+		struct sockaddr_nl from = { 0 };
+		socklen_t from_len = sizeof(from);
+		ssize_t size =
+			recvfrom(s->sock, s->events, sizeof(s->events), MSG_DONTWAIT | MSG_TRUNC,
+				 (struct sockaddr *)&from, &from_len);
+
+		if (size < 0 && errno == EAGAIN) {
+			s->congested = 0;
+			return 0;
+		}
+		if (size < 0 && errno == ENOBUFS) {
+			s->counters.overruns++;
+			s->congested = 1;
+			at_source_lose(s, AT_LOSS_OVERRUN, AT_ALL_SCOPES, 0);
+			continue;
+		}
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size < 0)
+			return -errno;
+		if (from.nl_pid != 0)
+			continue; /* not from the kernel */
+		if (s->feed) {
+			/* The filter lets nothing through, so it is gone, and with it an order
+			 * between what is here and what is in the ring. */
+			s->counters.unfiltered++;
+			continue;
+		}
+		if ((size_t)size > sizeof(s->events)) {
+			s->counters.malformed++;
+			at_source_lose(s, AT_LOSS_MALFORMED, AT_ALL_SCOPES, 0);
+			continue;
+		}
+		read_datagram(s, (size_t)size);
+	}
+	return 0;
+}
+
+int at_socket_read(struct at_source *s, unsigned limit)
+{
+	uint64_t before = s->counters.unfiltered;
+	int err = receive(s, limit);
+
+	if (s->counters.unfiltered != before)
+		at_source_lose(s, AT_LOSS_UNFILTERED, AT_ALL_SCOPES,
+			       s->counters.unfiltered - before);
+	return err;
+}

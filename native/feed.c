@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The BPF tier of a source: a program on the multicast socket writes what matters
+ * into a ring, as records. It tells what it lost in a page that is mapped here, so
+ * that reading takes no system call; only waiting does.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "map.h"
+#include "ring.h"
+#include "source.h"
+
+struct watched {
+	size_t n;
+	uint32_t ifindex[AT_WATCHED_MAX]; /* in order */
+};
+
+struct at_feed {
+	struct at_bpf bpf;
+	struct at_ring ring, alarm;
+	const struct at_shared *shared;
+	uint64_t lost[AT_SCOPES]; /* of shared->lost, what has been dealt with */
+	uint64_t newest;	  /* boot_ns of the newest record */
+	uint64_t reordered;
+	struct at_window window;
+	unsigned cpus;
+
+	/* What the kernel knows. */
+	int current;	   /* the filter in use, -1 = none yet */
+	uint32_t policies; /* at_engine_policies() of it */
+	int crowded;	   /* more links to be watched than there is room for: none is quiet */
+	uint32_t moves;	   /* at_engine_moves() of `watched` */
+	struct at_filter filter;
+	struct watched watched, next;
+};
+
+static int map(struct at_feed *f)
+{
+	void *page;
+	int err = at_map_entries(f->bpf.ring, &f->bpf.ring_bytes);
+
+	if (err == 0)
+		err = at_ring_map(&f->ring, f->bpf.ring, f->bpf.ring_bytes);
+	if (err == 0)
+		err = at_ring_map(&f->alarm, f->bpf.alarm, (size_t)sysconf(_SC_PAGESIZE));
+	if (err < 0)
+		return err;
+	page = mmap(NULL, sizeof(*f->shared), PROT_READ, MAP_SHARED, f->bpf.shared, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	f->shared = page;
+	return 0;
+}
+
+static uint64_t lost_in(const struct at_feed *f, int scope)
+{
+	return __atomic_load_n(&f->shared->lost[scope], __ATOMIC_ACQUIRE);
+}
+
+static void unmap(struct at_feed *f)
+{
+	if (f->shared)
+		munmap((void *)f->shared, sizeof(*f->shared));
+	at_ring_unmap(&f->ring);
+	at_ring_unmap(&f->alarm);
+}
+
+int at_feed_open(struct at_source *s, const struct at_bpf *bpf)
+{
+	struct at_feed *f = calloc(1, sizeof(*f));
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	f->bpf = *bpf;
+	f->current = -1;
+	f->cpus = at_possible_cpus();
+	err = map(f);
+	if (err == 0 &&
+	    setsockopt(s->sock, SOL_SOCKET, SO_ATTACH_BPF, &bpf->prog, sizeof(bpf->prog)) < 0)
+		err = -errno;
+	if (err < 0) {
+		unmap(f);
+		free(f);
+		return err;
+	}
+	s->feed = f;
+	return 0;
+}
+
+void at_feed_close(struct at_feed *f)
+{
+	if (!f)
+		return;
+	unmap(f);
+	at_bpf_close(&f->bpf);
+	free(f);
+}
+
+int at_feed_ring(const struct at_feed *f)
+{
+	return f->bpf.ring;
+}
+
+int at_feed_alarm(const struct at_feed *f)
+{
+	return f->bpf.alarm;
+}
+
+/*
+ * The filter that is not in use is filled and takes the place of the other as a
+ * whole. The kernel returns when no program runs on the old one any more, so that
+ * a dump which begins then misses nothing.
+ */
+static int sync_filter(struct at_source *s)
+{
+	uint32_t policies = at_engine_policies(s->engine);
+	struct at_feed *f = s->feed;
+	struct at_filter filter;
+	int next = f->current != 0 ? 0 : 1, err;
+
+	if (f->current >= 0 && f->policies == policies)
+		return 0;
+	at_engine_filter(s->engine, &filter);
+	if (f->crowded)
+		filter.n_quiet_names = filter.n_quiet_kinds = 0;
+	if (f->current < 0 || memcmp(&filter, &f->filter, sizeof(filter))) {
+		err = at_map_update(f->bpf.filter[next], 0, &filter);
+		if (err == 0)
+			err = at_map_update(f->bpf.filters, 0, &f->bpf.filter[next]);
+		if (err < 0)
+			return err;
+		f->filter = filter;
+		f->current = next;
+	}
+	f->policies = policies;
+	return 0;
+}
+
+static void count_loss(struct at_source *s, const void *record)
+{
+	const struct at_header *head = record;
+	const struct at_loss *loss = (const void *)(head + 1);
+
+	if (head->kind == AT_KIND_LOSS && head->size >= sizeof(*head) + sizeof(*loss) &&
+	    loss->cause == AT_LOSS_MALFORMED)
+		s->counters.malformed++;
+}
+
+/* One record of the ring, which may be longer than the record in it. */
+static void take(struct at_source *s, const struct at_sample *sample)
+{
+	const struct at_header *head = (const void *)sample->record;
+
+	if (sample->size >= sizeof(*head) && head->size >= sizeof(*head) &&
+	    head->size <= sample->size && head->size <= sizeof(s->record)) {
+		memcpy(s->record, head, head->size);
+		count_loss(s, s->record);
+		if (at_source_emit(s, s->record) != -EINVAL)
+			return;
+	}
+	s->counters.malformed++;
+	at_source_lose(s, AT_LOSS_MALFORMED, AT_ALL_SCOPES, 1);
+}
+
+static void read_ring(struct at_source *s, unsigned limit)
+{
+	struct at_window *w = &s->feed->window;
+	uint64_t began, now = 0;
+	unsigned n = 0;
+
+	do {
+		s->feed->reordered += at_ring_window(&s->feed->ring, w, &s->feed->newest);
+		if (w->n && !now)
+			now = at_boot_ns();
+		for (size_t i = 0; i < w->n; i++) {
+			began = now;
+			take(s, &w->sample[i]);
+			now = at_boot_ns();
+			at_source_applied(s, now - began);
+		}
+		at_ring_release(&s->feed->ring, w);
+		n += w->n;
+	} while (w->n && n < limit);
+}
+
+/* Behind the records that did get room: what was lost is no older. */
+static void check_losses(struct at_source *s)
+{
+	struct at_feed *f = s->feed;
+
+	for (int scope = 0; scope < AT_SCOPES; scope++) {
+		uint64_t lost = lost_in(f, scope);
+
+		if (lost == f->lost[scope])
+			continue;
+		at_source_lose(s, AT_LOSS_RING, 1u << scope, lost - f->lost[scope]);
+		f->lost[scope] = lost;
+	}
+}
+
+int at_feed_read(struct at_source *s, unsigned limit)
+{
+	int err = sync_filter(s);
+
+	if (err < 0)
+		return err;
+	at_ring_skip(&s->feed->alarm);
+	read_ring(s, limit);
+	check_losses(s);
+	return 0;
+}
+
+static int is_in(const struct watched *w, uint32_t ifindex)
+{
+	size_t low = 0, high = w->n, middle;
+
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (w->ifindex[middle] < ifindex)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < w->n && w->ifindex[low] == ifindex;
+}
+
+/* Brings the kernel from `watched` to `next`; what goes makes room for what comes. 1 if links came,
+ * else 0, or -errno. */
+static int exchange(struct at_feed *f)
+{
+	uint32_t yes = 1;
+	int came = 0, err = 0;
+
+	for (size_t i = 0; i < f->watched.n && err == 0; i++) {
+		if (!is_in(&f->next, f->watched.ifindex[i]))
+			err = at_map_delete(f->bpf.watched, f->watched.ifindex[i]);
+	}
+	for (size_t i = 0; i < f->next.n && err == 0; i++) {
+		if (is_in(&f->watched, f->next.ifindex[i]))
+			continue;
+		err = at_map_update(f->bpf.watched, f->next.ifindex[i], &yes);
+		came = 1;
+	}
+	f->watched = f->next;
+	return err < 0 ? err : came;
+}
+
+int at_feed_watch(struct at_source *s)
+{
+	uint32_t moves = at_engine_moves(s->engine);
+	struct at_feed *f = s->feed;
+	int n, crowded;
+
+	if (moves == f->moves)
+		return 0;
+	n = at_engine_watched(s->engine, f->next.ifindex, AT_WATCHED_MAX);
+	crowded = n < 0 || n > AT_WATCHED_MAX;
+	f->moves = moves;
+	if (crowded != f->crowded) {
+		f->crowded = crowded;
+		f->policies--; /* so that the filter is written again */
+	}
+	if (crowded)
+		return 1;
+	f->next.n = (size_t)n;
+	return exchange(f);
+}
+
+void at_feed_counters(const struct at_feed *f, struct at_source_counters *out)
+{
+	struct at_count *counts = calloc(f->cpus, sizeof(*counts));
+	struct at_traced *traced = calloc(f->cpus, sizeof(*traced));
+	uint32_t type;
+	unsigned cpu;
+
+	for (type = 0; counts && type < AT_TYPES; type++) {
+		if (at_map_lookup(f->bpf.counts, type, counts) < 0)
+			break;
+		for (cpu = 0; cpu < f->cpus; cpu++) {
+			out->seen[type] += counts[cpu].seen;
+			out->dropped[type] += counts[cpu].dropped;
+			out->emitted[type] += counts[cpu].emitted;
+			out->lost[type] += counts[cpu].lost;
+		}
+	}
+	if (traced && at_map_lookup(f->bpf.traced, 0, traced) == 0) {
+		for (cpu = 0; cpu < f->cpus; cpu++) {
+			out->traced.flushed += traced[cpu].flushed;
+			out->traced.unreported += traced[cpu].unreported;
+			out->traced.overruns += traced[cpu].overruns;
+		}
+	}
+	out->ring_bytes = f->bpf.ring_bytes;
+	out->reordered = f->reordered;
+	free(counts);
+	free(traced);
+}
