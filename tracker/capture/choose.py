@@ -97,15 +97,15 @@ def _bpf(loader: str, ring_bytes: int) -> Chosen:
         raise _no_extension(error) from None
     from tracker.capture.loader import load  # noqa: PLC0415 - only for this source
 
+    fed = NativeEngine()
     maps = create_maps(ring_bytes)
     try:
         loaded = load(maps._asdict(), loader)
     except BaseException:
         maps.close()
         raise
-    source = BpfSource(
-        NativeEngine(), maps, loaded.program, loaded.loader, attribution=loaded.attribution
-    )
+    # The descriptors are the source's from here on, also where it cannot be opened.
+    source = BpfSource(fed, maps, loaded.program, loaded.loader, loaded.attribution)
     return Chosen(source, loaded.passed_over)
 
 
