@@ -19,6 +19,7 @@ LAYERS = (
         "clock",
         "address",
         "atomic",
+        "lock",
         "log",
         "notify",
         "printable",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from tracker.cli import follow, options
 from tracker.clock import SystemClock
 from tracker.daemon import Daemon
+from tracker.errors import ConfigError
+from tracker.lock import LockedError, locked
 from tracker.log import logger
 from tracker.sink import Sink
 
@@ -34,6 +36,17 @@ WORDS = (0, 0, "")
 def run(arguments: Arguments) -> int:
     """Until SIGINT or SIGTERM."""
     config = follow.configuration(arguments)
+    try:
+        with locked(filter(None, (config.state, config.files))):
+            _run(arguments, config)
+    except LockedError as error:
+        where = config.path or "the defaults"
+        line = f"{where}: another addrtracker that runs here uses the directory {error}"
+        raise ConfigError(f"{line}; allowed: one that no other uses") from None
+    return 0
+
+
+def _run(arguments: Arguments, config: Config) -> None:
     chosen = follow.open_host(arguments, config)
     trace = follow.attach_trace(chosen.source, config)
     # Before any thread starts, that of the log included: privileges are a thread's own.
@@ -50,7 +63,6 @@ def run(arguments: Arguments) -> int:
     finally:
         trace.close()
         sink.close()
-    return 0
 
 
 def _log_trace(log: FilteringBoundLogger, trace: follow.Tracing) -> None:
