@@ -67,6 +67,36 @@ def routes_rss(what: str, family: str) -> Figure:
     return Figure(f"{what}, {ROUTES} {family} routes: peak RSS to that without", "times", SAME_RSS)
 
 
+STORM_ROUTES = 200_000
+FLIP_MS = 100
+_STORM = f"bpf, {STORM_ROUTES} routes come and go, an address flips every {FLIP_MS} ms"
+STORM_MISSED = Figure(f"{_STORM}: flips missed", "flips", 0.0)
+STORM_RATIO = Figure(f"{_STORM}: processor time to that of a bare recv loop", "times", 0.05)
+STORM_PROCESSOR = Figure(f"{_STORM}: processor time", "s", 0.2)
+STORM_LOST = Figure(f"{_STORM}: lost with a ring of 1 MiB", "messages", 0.0)
+STORM_RSS = Figure(f"{_STORM}: RSS grows by", "MB", 2.0)
+STORM_PLAIN_RATIO = Figure("netlink in the same storm: processor time to a bare recv loop", "times")
+DROPPED = Figure("bpf, a message that is dropped: time in the kernel", "ns", 200.0)
+WRITER = Figure("bpf, a writer's route add: to that beside a plain listener", "times", 1.0)
+WRITER_ALONE = Figure("bpf, a writer's route add: to that without any listener", "times")
+PAIRS = 2000
+LINKS = Figure(
+    f"bpf, {PAIRS} veth pairs made, moved, deleted: processor time to netlink's", "times", 0.2
+)
+_CHANGE = "bpf, idle host, from a change"
+CHANGE_RING = Figure(f"{_CHANGE} to a bare reader of the ring in C", "us")
+CHANGE_C = Figure(f"{_CHANGE} to the best candidate in C: to the bare reader", "times", 1.3)
+CHANGE_PYTHON = Figure(f"{_CHANGE} to the decision in Python: to the bare reader", "times", 1.7)
+CHANGE_PLAIN = Figure("netlink, idle host, from a change to the decision in Python", "us")
+START_LIBBPF = Figure("bpf, load and attach with libbpf", "ms", 60.0)
+START_BCC = Figure("bpf, load and attach with bcc", "ms")
+
+BPF = (
+    STORM_MISSED, STORM_RATIO, STORM_PROCESSOR, STORM_LOST, STORM_RSS, STORM_PLAIN_RATIO,
+    DROPPED, WRITER, WRITER_ALONE, LINKS, CHANGE_RING, CHANGE_C, CHANGE_PYTHON, CHANGE_PLAIN,
+    START_LIBBPF, START_BCC,
+)  # fmt: skip
+
 FIGURES = (
     *_c_engine(),
     *map(reference, SIZES),
@@ -78,6 +108,7 @@ FIGURES = (
     *(routes_rss("run", family) for family in FAMILIES),
     RUN_RSS,
     RUN_WAKE_UPS,
+    *BPF,
 )
 """In the order of the table."""
 
