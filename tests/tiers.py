@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.capture.netlink import RCVBUF, NetlinkSource
 
 if TYPE_CHECKING:
     from tracker.engine.native import NativeEngine
+
+if not os.path.exists(f"/lib/modules/{os.uname().release}/build"):
+    # BCC wants headers; any will do, for the program includes none of the kernel's own.
+    headers = Path(__file__).resolve().parents[1] / ".build/headers"
+    os.environ.setdefault("BCC_KERNEL_SOURCE", str(headers))
 
 RING = 1 << 20
 """Bytes; what the configuration says where it says nothing."""
@@ -41,7 +48,9 @@ class Tier(NamedTuple):
 
         maps = create_maps(ring)
         loaded = load(maps._asdict(), self.loader)
-        return BpfSource(engine, maps, loaded.program, loaded.loader, loaded.attribution)
+        return BpfSource(
+            engine, maps, loaded.program, loaded.loader, attribution=loaded.attribution
+        )
 
 
 NETLINK = Tier("netlink")

@@ -26,9 +26,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """What opens a source does so on every tier; a core set with both loaders of bpf."""
-    if "tier" in metafunc.fixturenames:
-        both = metafunc.definition.get_closest_marker("both_loaders") is not None
-        metafunc.parametrize("tier", [NETLINK, BPF, *([BCC] if both else [])], ids=str)
+    if "tier" not in metafunc.fixturenames:
+        return
+    only = metafunc.definition.get_closest_marker("only_tiers")
+    both = metafunc.definition.get_closest_marker("both_loaders")
+    tiers = only.args if only is not None else (NETLINK, BPF, *((BCC,) if both else ()))
+    metafunc.parametrize("tier", tiers, ids=str)
 
 
 class StartDaemon(Protocol):

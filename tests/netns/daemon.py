@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tests.netns.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tests.netns.namespace import Namespace
 
@@ -33,9 +33,15 @@ class Daemon:
     """`addrtracker run` inside a namespace, with its files in one directory."""
 
     def __init__(
-        self, namespace: Namespace, directory: Path, config: str = QUICK, *options: str
+        self,
+        namespace: Namespace,
+        directory: Path,
+        config: str = QUICK,
+        *options: str,
+        by: Sequence[str] = (),
     ) -> None:
-        """Start it; `config` is added to the paths, `options` to the command line."""
+        """Start it; `config` is added to the paths, `options` to the command line, which is the
+        end of the command line `by`."""
         self.namespace = namespace
         self.directory = directory
         self.files = directory / "run"
@@ -45,7 +51,7 @@ class Daemon:
             f'state = "{directory}/state"\nhostname = "n1"\n{config}\n'
             f'[publish.files]\ndirectory = "{self.files}"\n'
         )
-        self._command = (COMMAND, "run", "--config", str(self._config), *options)
+        self._command = (*by, COMMAND, "run", "--config", str(self._config), *options)
         self._log = directory / "log"
         self._files_watch = Watch(str(self.files))
         self._log_watch = Watch(str(directory))
