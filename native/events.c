@@ -35,7 +35,7 @@ int at_source_emit(struct at_source *s, void *record)
 
 	head->seq = ++s->seq;
 	applied = at_engine_apply(s->engine, record, head->size);
-	if (s->tap.size && !at_tap_push(&s->tap, record, head->size))
+	if (applied != -EINVAL && s->tap.size && !at_tap_push(&s->tap, record, head->size))
 		s->counters.tap_lost++;
 	return applied < 0 ? applied : 0;
 }

@@ -15,6 +15,8 @@ ssize_t (*hook_send)(const void *buf, size_t size);
 ssize_t (*hook_receive)(int fd, void *buf, size_t size, uint32_t *portid);
 int (*hook_option)(int level, int name);
 int (*hook_apply)(int kind);
+/* command: 'r' bytes of a ring, 'u' update, 'd' delete. */
+int (*hook_map)(int command, int fd, uint32_t key, const void *value);
 
 ssize_t __wrap_sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *to,
 		      socklen_t to_len);
@@ -24,6 +26,9 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 int __wrap_at_engine_apply(struct at_engine *e, const void *buf, size_t size);
 int __real_at_engine_apply(struct at_engine *e, const void *buf, size_t size);
 int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
+int __wrap_at_map_entries(int fd, uint32_t *entries);
+int __wrap_at_map_update(int fd, uint32_t key, const void *value);
+int __wrap_at_map_delete(int fd, uint32_t key);
 
 static ssize_t result(ssize_t value)
 {
@@ -57,6 +62,8 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 {
 	int err = hook_option(level, name);
 
+	if (!err && level == SOL_SOCKET && name == SO_ATTACH_BPF)
+		return 0; /* there is no program */
 	return err ? (int)result(err) : __real_setsockopt(fd, level, name, value, len);
 }
 
@@ -65,4 +72,20 @@ int __wrap_at_engine_apply(struct at_engine *e, const void *buf, size_t size)
 	int err = hook_apply(((const struct at_header *)buf)->kind);
 
 	return err ? err : __real_at_engine_apply(e, buf, size);
+}
+
+int __wrap_at_map_entries(int fd, uint32_t *entries)
+{
+	*entries = (uint32_t)hook_map('r', fd, 0, NULL);
+	return 0;
+}
+
+int __wrap_at_map_update(int fd, uint32_t key, const void *value)
+{
+	return hook_map('u', fd, key, value);
+}
+
+int __wrap_at_map_delete(int fd, uint32_t key)
+{
+	return hook_map('d', fd, key, NULL);
 }

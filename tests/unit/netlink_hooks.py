@@ -33,6 +33,7 @@ extern ssize_t (*hook_send)(const void *, size_t);
 extern ssize_t (*hook_receive)(int, void *, size_t, uint32_t *);
 extern int (*hook_option)(int, int);
 extern int (*hook_apply)(int);
+extern int (*hook_map)(int, int, uint32_t, const void *);
 """
 
 
@@ -45,7 +46,8 @@ def build(folder: str) -> Any:
             ffi.cdef(re.sub(r"^#define \w+ \.\.\.$", "", file.read(), flags=re.MULTILINE))
     ffi.cdef(_HOOKS)
     library = os.path.join(folder, "hooked.so")
-    wrapped = ("sendto", "recvfrom", "setsockopt", "at_engine_apply")
+    maps = ("at_map_entries", "at_map_update", "at_map_delete")
+    wrapped = ("sendto", "recvfrom", "setsockopt", "at_engine_apply", *maps)
     subprocess.run(
         ["cc", "-std=gnu11", "-O1", "-g", "-fPIC", "-shared"]
         + [f"-I{os.path.join(ROOT, folder)}" for folder in ("native", "bpf")]
@@ -103,10 +105,14 @@ class Kernel:
         policy = self.ffi.new("struct at_policy *", {"families": 3, "table": MAIN})
         assert self.lib.at_engine_set_policy(self.engine, 0, policy) == 0
         out = self.ffi.new("struct at_source **")
-        assert self.lib.at_source_open(self.engine, 1 << 16, self.ffi.NULL, out) == 0
+        assert self.lib.at_source_open(self.engine, 1 << 16, self._bpf(), out) == 0
         self.source = self.ffi.gc(out[0], self.lib.at_source_close)
         self.multicast = self.lib.at_source_fd(self.source)
         assert self.lib.at_source_tap(self.source, TAP_BYTES) == 0
+
+    def _bpf(self) -> Any:
+        """What the source is opened with; NULL: it reads the socket."""
+        return self.ffi.NULL
 
     def dump(self, scope: int, ifindex: int = 0, table: int = 0) -> int:
         return int(self.lib.at_source_dump(self.source, scope, ifindex, table, 0))

@@ -1,0 +1,251 @@
+"""The ring of the BPF tier, with records in it that the real kernel rarely makes so."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.build import addr, link, route
+from tests.netlink_bytes import message
+from tests.unit import netlink_hooks
+from tests.unit.ring_hooks import DISCARD, BpfKernel
+from tracker.capture.payload import Dump, Header, Loss, LossCause, Payload, Record
+from tracker.capture.record import encode
+from tracker.model import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+WINDOW = 64
+ETH0 = link(2, "eth0")
+ADDRESSES = [addr(f"192.0.2.{number}/24", 2) for number in range(1, 200)]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return netlink_hooks.build(str(tmp_path_factory.mktemp("hooked")))
+
+
+@pytest.fixture
+def kernel(built: Any) -> BpfKernel:
+    made = BpfKernel(built)
+    made.drain()
+    made.applied()
+    return made
+
+
+def at(record: Record, boot_ns: int) -> Record:
+    return record._replace(header=record.header._replace(boot_ns=boot_ns))
+
+
+def events(records: Iterable[Record]) -> list[Payload]:
+    return [record.payload for record in records if not isinstance(record.payload, Dump)]
+
+
+def losses(kernel: BpfKernel) -> list[Loss]:
+    return [payload for payload in events(kernel.applied()) if isinstance(payload, Loss)]
+
+
+def test_records_are_applied_as_they_come_and_numbered(kernel: BpfKernel) -> None:
+    kernel.emit(at(ETH0, 10), at(ADDRESSES[0], 11), at(ADDRESSES[1], 12))
+    kernel.drain()
+    records = kernel.applied()
+    assert events(records) == [ETH0.payload, ADDRESSES[0].payload, ADDRESSES[1].payload]
+    first = records[0].header.seq
+    assert [record.header.seq for record in records] == [first, first + 1, first + 2]
+    assert kernel.ring.consumer == kernel.ring.producer
+    assert kernel.counters().reordered == 0
+
+
+def test_records_out_of_order_are_put_right_and_are_no_loss(kernel: BpfKernel) -> None:
+    kernel.emit(at(ADDRESSES[0], 20), at(ADDRESSES[1], 10), at(ADDRESSES[2], 30))
+    kernel.drain()
+    expected = [ADDRESSES[1].payload, ADDRESSES[0].payload, ADDRESSES[2].payload]
+    assert events(kernel.applied()) == expected
+    assert kernel.counters().reordered == 1
+    assert kernel.counters().malformed == 0
+
+
+def test_records_of_one_time_keep_their_order(kernel: BpfKernel) -> None:
+    kernel.emit(*(at(record, 10) for record in ADDRESSES[:5]))
+    kernel.drain()
+    assert events(kernel.applied()) == [record.payload for record in ADDRESSES[:5]]
+    assert kernel.counters().reordered == 0
+
+
+def test_a_record_that_is_later_than_a_window_is_applied_late(kernel: BpfKernel) -> None:
+    times = [*range(100, 100 + WINDOW), 50]
+    pairs = zip(ADDRESSES, times, strict=False)
+    kernel.emit(*(at(record, time) for record, time in pairs))
+    kernel.drain()
+    assert events(kernel.applied()) == [record.payload for record in ADDRESSES[: WINDOW + 1]]
+    assert kernel.counters().reordered == 1
+
+
+def test_nothing_behind_a_record_that_is_being_written_is_read(kernel: BpfKernel) -> None:
+    raw = encode(at(ADDRESSES[0], 10))
+    busy = kernel.ring.reserve(len(raw))
+    kernel.emit(at(ADDRESSES[1], 11))
+    kernel.drain()
+    assert events(kernel.applied()) == []
+    assert kernel.ring.consumer == busy
+    kernel.ring.commit(busy, raw)
+    kernel.drain()
+    assert events(kernel.applied()) == [ADDRESSES[0].payload, ADDRESSES[1].payload]
+
+
+def test_a_record_that_was_discarded_takes_no_room(kernel: BpfKernel) -> None:
+    kernel.ring.write(encode(ADDRESSES[0]), DISCARD)
+    kernel.drain()
+    assert events(kernel.applied()) == []
+    assert kernel.ring.consumer == kernel.ring.producer
+
+
+def test_records_lie_across_the_end_of_the_ring(built: Any) -> None:
+    kernel = BpfKernel(built, 4096)
+    for number in range(0, 180, 20):
+        some = ADDRESSES[number : number + 20]
+        kernel.emit(*some)
+        kernel.drain()
+        assert events(kernel.applied()) == [record.payload for record in some]
+    assert kernel.ring.consumer > 4 * kernel.ring.size
+
+
+def test_more_room_than_a_record_has_is_no_matter(kernel: BpfKernel) -> None:
+    kernel.ring.write(encode(ADDRESSES[0]), room=1000)
+    kernel.emit(ADDRESSES[1])
+    kernel.drain()
+    assert events(kernel.applied()) == [ADDRESSES[0].payload, ADDRESSES[1].payload]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        encode(ETH0)[:31],
+        encode(ETH0)[:-8],
+        b"\x10\0" + encode(ETH0)[2:],
+        encode(ETH0)[:2] + b"\x07" + encode(ETH0)[3:],
+    ],
+    ids=["empty", "no header", "cut", "a size below the header", "a version"],
+)
+def test_what_is_no_record_is_a_loss_of_everything(kernel: BpfKernel, raw: bytes) -> None:
+    kernel.ring.write(raw)
+    kernel.emit(ADDRESSES[0])
+    kernel.drain()
+    everything = (1 << len(Scope)) - 1
+    *_, loss, after = events(kernel.applied())
+    assert (loss, after) == (Loss(LossCause.MALFORMED, everything, 1), ADDRESSES[0].payload)
+    assert kernel.counters().malformed == 1
+
+
+def test_what_the_program_could_not_read_is_counted(kernel: BpfKernel) -> None:
+    kernel.emit(Record(Header(), Loss(LossCause.MALFORMED, 1 << Scope.ADDR4, 1)))
+    kernel.drain()
+    assert losses(kernel) == [Loss(LossCause.MALFORMED, 1 << Scope.ADDR4, 1)]
+    assert kernel.counters().malformed == 1
+
+
+def test_a_failed_reserve_is_a_loss_of_its_scope_alone_and_once(kernel: BpfKernel) -> None:
+    kernel.lose(Scope.ADDR4, 3)
+    kernel.lose(Scope.LINK)
+    kernel.emit(ADDRESSES[0])
+    kernel.drain()
+    assert events(kernel.applied()) == [
+        ADDRESSES[0].payload,
+        Loss(LossCause.RING, 1 << Scope.LINK, 1),
+        Loss(LossCause.RING, 1 << Scope.ADDR4, 3),
+    ]
+    kernel.drain()
+    assert losses(kernel) == []
+    kernel.lose(Scope.ADDR4)
+    kernel.drain()
+    assert losses(kernel) == [Loss(LossCause.RING, 1 << Scope.ADDR4, 1)]
+
+
+def test_the_alarm_is_taken_off(kernel: BpfKernel) -> None:
+    kernel.alarm.write(bytes(8))
+    kernel.alarm.write(bytes(8))
+    kernel.drain()
+    assert kernel.alarm.consumer == kernel.alarm.producer
+
+
+def test_what_gets_past_the_filter_is_a_loss_once_and_is_not_read(kernel: BpfKernel) -> None:
+    kernel.events += [message(16, bytes(16)), b"no message at all"]
+    kernel.drain()
+    everything = (1 << len(Scope)) - 1
+    assert losses(kernel) == [Loss(LossCause.UNFILTERED, everything, 2)]
+    counters = kernel.counters()
+    assert (counters.unfiltered, counters.malformed, sum(counters.seen)) == (2, 0, 0)
+    kernel.drain()
+    assert losses(kernel) == []
+
+
+def test_an_overrun_of_the_socket_is_a_loss_of_everything(kernel: BpfKernel) -> None:
+    kernel.events += [errno.ENOBUFS]
+    kernel.drain()
+    assert losses(kernel) == [Loss(LossCause.OVERRUN, (1 << len(Scope)) - 1)]
+    assert kernel.counters().overruns == 1
+
+
+# What the kernel is told.
+
+
+def set_policy(kernel: BpfKernel, table: int) -> None:
+    table_policy = kernel.ffi.new("struct at_policy *", {"families": 3, "table": table})
+    assert kernel.lib.at_engine_set_policy(kernel.engine, 0, table_policy) == 0
+
+
+def test_a_filter_is_filled_and_put_in_the_place_of_the_other(built: Any) -> None:
+    kernel = BpfKernel(built)
+    kernel.drain()
+    assert [name for name, _, _ in kernel.updates] == ["filter0", "filters"]
+    assert kernel.updates[-1] == ("filters", 0, b"filter0")
+    kernel.drain()
+    assert len(kernel.updates) == 2
+    set_policy(kernel, 7)
+    kernel.drain()
+    assert kernel.updates[-1] == ("filters", 0, b"filter1")
+    set_policy(kernel, 254)
+    kernel.dump(Scope.LINK)
+    assert kernel.updates[-1] == ("filters", 0, b"filter0")
+
+
+def test_a_policy_that_says_nothing_new_to_the_filter_is_not_told(kernel: BpfKernel) -> None:
+    before = len(kernel.updates)
+    set_policy(kernel, 254)
+    kernel.drain()
+    assert len(kernel.updates) == before
+
+
+def test_links_that_a_choice_depends_on_are_watched_before_a_wait_and_no_longer(
+    kernel: BpfKernel,
+) -> None:
+    over = route(via="192.0.2.1", oif=5, metric=3)
+    kernel.emit(over)
+    watch(kernel)
+    assert kernel.updates[-1] == ("watched", 5, b"\1\0\0\0")
+    gone = over._replace(header=over.header._replace(op=2))
+    kernel.emit(gone, route(via="192.0.2.1", oif=6))
+    watch(kernel)
+    assert kernel.updates[-2:] == [("watched", 5, b""), ("watched", 6, b"\1\0\0\0")]
+    before = len(kernel.updates)
+    watch(kernel)
+    assert len(kernel.updates) == before
+
+
+def watch(kernel: BpfKernel) -> None:
+    """Wait once; a memory file is always readable, so that it only looks."""
+    kernel.drain()
+    kernel.applied()
+    kernel.lib.at_engine_changed(kernel.engine)
+    kernel.lib.at_source_wait(kernel.source, kernel.lib.at_boot_ns() + 1_000_000)
+
+
+def test_the_filter_has_the_tables_of_the_policies(built: Any) -> None:
+    kernel = BpfKernel(built)
+    kernel.drain()
+    raw = kernel.ffi.from_buffer("struct at_filter *", kernel.updates[0][2])
+    assert list(raw.tables[0 : raw.n_tables]) == [254]
