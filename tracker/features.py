@@ -162,6 +162,18 @@ def _socket_filter() -> None:
         _attach(program.program)
 
 
+def _variant(name: str) -> Callable[[], None]:
+    """One variant of the filter by itself: load() would take the other one instead."""
+
+    def probe() -> None:
+        from tracker.capture import loader  # noqa: PLC0415 - as above
+
+        with _maps() as maps:
+            os.close(loader.load_object("filter", getattr(loader, name), maps._asdict()))
+
+    return probe
+
+
 def _task_identity() -> str:
     with _maps() as maps, loaded(maps) as program:
         if program.attribution:
@@ -240,7 +252,8 @@ def bcc_compiles() -> str:
 
 
 _LOGGED = {
-    "socket-filter": _socket_filter,
+    "socket-filter": _variant("PLAIN"),
+    "task-identity": _variant("WITH_TASKS"),
     "fentry": _trace("fentry"),
     "kprobes": _trace("kprobe"),
 }
