@@ -17,7 +17,7 @@ from tracker.capture.base import has_attribution, loader_of
 from tracker.capture.record import describe, iter_records
 from tracker.engine.base import NEVER
 from tracker.log import log_change
-from tracker.memory import StateFile
+from tracker.memory import StateFile, boot_id
 from tracker.model import NANOSECONDS, State
 from tracker.node import node_document
 from tracker.notify import Notifier
@@ -91,10 +91,13 @@ class Daemon:
         self._asking = threading.Lock()
         self._stats: Stats | None = None
         self._workers: list[Worker] = []
-        self._files = self._worker(FilesPublisher(config.files, reorder=config.families_written))
+        boot = boot_id()
+        self._files = self._worker(
+            FilesPublisher(config.files, reorder=config.families_written, boot_id=boot)
+        )
         memory = None
         if config.state:
-            state = StateFile(config.state, self._report_memory)
+            state = StateFile(config.state, self._report_memory, boot)
             memory = Memory(state, self._worker(state))
         self.session = make_session(memory)
 

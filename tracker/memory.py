@@ -21,19 +21,24 @@ _TIME_END_NS = 253_402_300_800 * NANOSECONDS
 """The year 10000, which no RFC 3339 time can name."""
 
 
+def boot_id() -> str:
+    """Of this boot of the host."""
+    return _BOOT_ID.read_text().strip()
+
+
 class StateFile:
     """The file decision.json of one state directory; a publisher of what `document` makes."""
 
     name = "state"
 
-    def __init__(
-        self, directory: str, complain: Callable[[str], None], boot_id: str | None = None
-    ) -> None:
-        """`complain` gets one line where there is a file and it is not of our making."""
+    def __init__(self, directory: str, complain: Callable[[str], None], boot: str) -> None:
+        """`complain` gets one line where there is a file and it is not of our making; `boot` is
+        boot_id().
+        """
         self.path = Path(directory) / "decision.json"
         self._complain = complain
         self._swept = False
-        self._boot_id = boot_id if boot_id is not None else _BOOT_ID.read_text().strip()
+        self._boot_id = boot
 
     def load(self) -> LastRun | None:
         """The last run's decision; None if there is none, or none that can be read."""

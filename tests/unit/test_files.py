@@ -327,3 +327,23 @@ def test_stopping_tries_once_more_and_does_not_wait_for_the_backoff() -> None:
     assert reported.wait(10)
     made.stop()
     assert publisher.published == [1]
+
+
+def test_what_another_boot_left_is_nobodys_value(tmp_path: Path) -> None:
+    both = document("192.0.2.1", "2001:db8::1")
+    FilesPublisher(str(tmp_path), boot_id="one").publish(both)
+    FilesPublisher(str(tmp_path), boot_id="one").publish(document("192.0.2.1"))
+    assert (tmp_path / "ipv6").exists(), "a value is not replaced by an empty one"
+    publisher = FilesPublisher(str(tmp_path), boot_id="two")
+    assert publisher.publish(document("192.0.2.2")) == 4
+    found = contents(tmp_path)
+    assert found.pop("node.json")
+    assert found == {"primary-ip": "192.0.2.2", "ipv4": "192.0.2.2", ".boot": "two"}
+    FilesPublisher(str(tmp_path), boot_id="three").publish(document())
+    assert {path.name for path in tmp_path.iterdir()} == {"node.json", ".boot"}
+
+
+def test_files_of_an_unknown_boot_stay(tmp_path: Path) -> None:
+    FilesPublisher(str(tmp_path)).publish(document("192.0.2.1"))
+    FilesPublisher(str(tmp_path), boot_id="two").publish(document())
+    assert (tmp_path / "ipv4").read_text() == "192.0.2.1"

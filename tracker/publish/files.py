@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tracker.model import FAMILIES
 
 NODE = "node.json"
 PRIMARY = "primary-ip"
+BOOT = ".boot"
+"""Says which boot of the host the others are of."""
 
 
 class FilesPublisher:
@@ -26,13 +29,17 @@ class FilesPublisher:
 
     name = "files"
 
-    def __init__(self, directory: str, *, reorder: bool = False) -> None:
+    def __init__(self, directory: str, *, reorder: bool = False, boot_id: str = "") -> None:
         """`reorder`: which families there are, and in which order, was asked for by configuration.
         So primary-ip may change its family when a more wanted one arrives, and the file of a
         family that is not wanted goes.
+
+        `boot_id`: of the host; what another boot left in a directory that outlives one is nobody's
+        value. "" = whatever is there counts.
         """
         self._directory = Path(directory)
         self._reorder = reorder
+        self._boot_id = boot_id
         self._swept = False
 
     def publish(self, document: dict[str, Any]) -> int:
@@ -45,8 +52,9 @@ class FilesPublisher:
         files[NODE] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
         written = 0
         failed: OSError | None = None
+        removed = 0
         try:
-            self._prepare()
+            removed = self._prepare(files)
         except OSError as error:
             raise self._error(error) from None
         for name, text in files.items():
@@ -60,7 +68,7 @@ class FilesPublisher:
             failed = failed or error
         if failed is not None:
             raise self._error(failed) from None
-        return written
+        return written + removed
 
     def _remove_unwanted(self, wanted: list[str]) -> int:
         """Nobody follows them any more, so what they say may be wrong; how many files."""
@@ -98,11 +106,30 @@ class FilesPublisher:
         write_atomically(path, content)
         return True
 
-    def _prepare(self) -> None:
+    def _prepare(self, files: Iterable[str]) -> int:
+        """How many files of another boot were removed; `files` are those that will be written."""
         self._directory.mkdir(0o755, parents=True, exist_ok=True)
+        removed = 0
         if not self._swept:
             remove_leftovers(self._directory)
+            removed = self._remove_older({*FAMILIES, PRIMARY} - set(files))
             self._swept = True
+        return removed
+
+    def _remove_older(self, names: set[str]) -> int:
+        mark = self._directory / BOOT
+        try:
+            known = mark.read_text("ascii", "replace")
+        except FileNotFoundError:
+            known = ""
+        removed = 0
+        for name in names if self._boot_id and known not in {"", self._boot_id} else ():
+            with contextlib.suppress(FileNotFoundError):
+                (self._directory / name).unlink()
+                removed += 1
+        if self._boot_id and known != self._boot_id:
+            write_atomically(mark, self._boot_id.encode())
+        return removed
 
     def _error(self, error: OSError) -> PublishError:
         return PublishError(f"files: {error.filename or self._directory}: {error.strerror}")
