@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tracker.capture.plain import cause, ifindex_of, plain
 from tracker.capture.record import F_DUMP, Dump, Link, Loss, Op, Record, describe, iter_records
 from tracker.cli import options
-from tracker.cli.follow import TAP_BYTES, configuration, open_host, session, source_text
+from tracker.cli.follow import (
+    TAP_BYTES,
+    attach_trace,
+    configuration,
+    open_host,
+    session,
+    source_text,
+)
 from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import console, print_json, wants_table, warn
 from tracker.clock import SystemClock
@@ -66,11 +74,12 @@ def run(arguments: Arguments) -> int:
     chosen = open_host(arguments, config)
     tapped = cast("Tapped", chosen.source)
     tapped.tap(TAP_BYTES)
+    trace = attach_trace(tapped, config)
     # Nothing is decided here, so nothing need settle; audits find what was missed.
     following = session(tapped, config, clock, wanted=INSTANT._replace(audit=config.capture.audit))
     reader = _Reader(following, tapped, clock)
     tell = _line_teller() if wants_table(arguments) else _tell_json
-    with limits.signals(tapped):
+    with contextlib.closing(trace), limits.signals(tapped):
         following.start()
         for line in (*chosen.passed_over, f"following by {source_text(tapped)}"):
             warn(line)

@@ -87,10 +87,12 @@ class Tracing(NamedTuple):
     close: Callable[[], None] = lambda: None
 
 
-def attach_trace(source: Source, config: Config, wanted: str = "") -> Tracing:
+def attach_trace(source: Source, config: Config) -> Tracing:
     """The trace tier, if the source can take it and it is wanted (capture.trace)."""
-    if source.name != "bpf" or (wanted or config.capture.trace) == "off":
+    if source.name != "bpf":
         return Tracing("")
+    if config.capture.trace == "off":
+        return Tracing("", passed_over=("trace: switched off by the configuration",))
     try:
         from tracker.capture.trace import attach  # noqa: PLC0415 - for few
 
