@@ -189,6 +189,8 @@ static int receive(struct at_source *s, unsigned limit)
 		if (size < 0 && errno == ENOBUFS) {
 			s->counters.overruns++;
 			s->congested = 1;
+			if (s->feed)
+				at_feed_forget(s->feed);
 			at_source_lose(s, AT_LOSS_OVERRUN, AT_ALL_SCOPES, 0);
 			continue;
 		}
@@ -219,8 +221,9 @@ int at_socket_read(struct at_source *s, unsigned limit)
 	uint64_t before = s->counters.unfiltered;
 	int err = receive(s, limit);
 
-	if (s->counters.unfiltered != before)
-		at_source_lose(s, AT_LOSS_UNFILTERED, AT_ALL_SCOPES,
-			       s->counters.unfiltered - before);
+	if (s->counters.unfiltered == before)
+		return err;
+	at_feed_forget(s->feed);
+	at_source_lose(s, AT_LOSS_UNFILTERED, AT_ALL_SCOPES, s->counters.unfiltered - before);
 	return err;
 }

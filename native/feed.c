@@ -142,6 +142,15 @@ static int sync_filter(struct at_source *s)
 	return 0;
 }
 
+/*
+ * The program drops links that are as it wrote them last. What it did not see may have changed them
+ * since, and the next message may say that they are so again.
+ */
+void at_feed_forget(struct at_feed *f)
+{
+	at_map_clear(f->bpf.links);
+}
+
 static void count_loss(struct at_source *s, const void *record)
 {
 	const struct at_header *head = record;

@@ -49,6 +49,34 @@ int at_map_delete(int fd, uint32_t key)
 	return on_element(BPF_MAP_DELETE_ELEM, fd, key, NULL);
 }
 
+/* `key` NULL: the first one. -ENOENT: that was the last. */
+static int next_key(int fd, const uint32_t *key, uint32_t *next)
+{
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = (uint32_t)fd;
+	attr.key = (uintptr_t)key;
+	attr.next_key = (uintptr_t)next;
+	return call(BPF_MAP_GET_NEXT_KEY, &attr);
+}
+
+int at_map_clear(int fd)
+{
+	uint32_t key, next;
+	int err = next_key(fd, NULL, &key), last = err;
+
+	/* A key that somebody else deleted meanwhile makes the kernel begin anew. */
+	for (int i = 0; i < AT_LINKS_MAX && last == 0; i++) {
+		last = next_key(fd, &key, &next);
+		err = at_map_delete(fd, key);
+		if (err < 0 && err != -ENOENT)
+			return err;
+		key = next;
+	}
+	return last == -ENOENT ? 0 : last;
+}
+
 int at_map_entries(int fd, uint32_t *entries)
 {
 	struct bpf_map_info info;

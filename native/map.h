@@ -9,6 +9,8 @@
 int at_map_lookup(int fd, uint32_t key, void *value);
 int at_map_update(int fd, uint32_t key, const void *value);
 int at_map_delete(int fd, uint32_t key);
+/* Deletes all keys of a hash, as far as no others come at the same time. */
+int at_map_clear(int fd);
 /* Bytes of a ring. */
 int at_map_entries(int fd, uint32_t *entries);
 /* CPUs that a per-CPU value has room for; more than that where it cannot be told. */

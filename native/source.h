@@ -76,6 +76,8 @@ int at_feed_read(struct at_source *s, unsigned limit);
 /* Before a wait: tells the kernel which links wake us. 1: read again, there may be something that
  * woke nobody; 0 or -errno. */
 int at_feed_watch(struct at_source *s);
+/* Messages did not pass the program: it is told to take nothing for known any more. */
+void at_feed_forget(struct at_feed *f);
 /* What a wait has to look at beside the socket. */
 int at_feed_ring(const struct at_feed *f);
 int at_feed_alarm(const struct at_feed *f);

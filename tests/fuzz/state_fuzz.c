@@ -230,6 +230,30 @@ static void send_loss(struct at_engine *e, struct input *in)
 	feed(e, in, &r, AT_KIND_LOSS, sizeof(r.h) + sizeof(*l));
 }
 
+/* Neither changes what is stored. */
+static void send_aside(struct at_engine *e, struct input *in)
+{
+	static const uint32_t tables[] = { RT_TABLE_MAIN, 7, 9 };
+	union {
+		struct at_header h;
+		uint64_t room[(AT_RECORD_MAX + 7) / 8];
+	} r = { 0 };
+	struct at_flush *f = (struct at_flush *)(&r.h + 1);
+	struct at_rule *rule = (struct at_rule *)(&r.h + 1);
+	uint8_t which = next(in);
+
+	if (which & 1) {
+		rule->family = AT_FAMILY(which >> 1 & 1);
+		rule->table = PICK(in, tables);
+		feed(e, in, &r, AT_KIND_RULE, sizeof(r.h) + sizeof(*rule));
+		return;
+	}
+	f->family = AT_FAMILY(which >> 1 & 1);
+	f->table = PICK(in, tables);
+	f->dst_len = which & 4 ? which >> 3 : 0;
+	feed(e, in, &r, AT_KIND_FLUSH, sizeof(r.h) + sizeof(*f));
+}
+
 /* Bytes as they are, on any address, behind a header that may even be right. */
 static void send_raw(struct at_engine *e, struct input *in)
 {
@@ -238,7 +262,7 @@ static void send_raw(struct at_engine *e, struct input *in)
 	size_t size = next(in), i;
 
 	h.size = size;
-	h.kind = next(in) % 8;
+	h.kind = next(in) % (AT_KINDS + 1);
 	h.op = next(in) % 4;
 	h.flags = next(in) & 7;
 	h.boot_ns = in->now;
@@ -315,7 +339,10 @@ static void command(struct at_engine *e, struct input *in)
 		at_engine_drop_policy(e, which >> 3 & 3);
 		break;
 	case 5:
-		at_engine_set_v6_silent_down(e, which & 8);
+		if (which & 16)
+			send_aside(e, in);
+		else
+			at_engine_set_v6_silent_down(e, which & 8);
 		break;
 	case 6:
 		at_engine_lose(e, which >> 3);

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.build import addr, link, nexthop, policy, route
+from tests.build import addr, gone, link, nexthop, policy, route
 from tracker._engine import ffi, lib
 from tracker.capture.record import encode
 from tracker.engine.native import NativeEngine
-from tracker.model import PolicyTable
+from tracker.model import Fallback, PolicyTable
 from tracker.policy.defaults import DOCKER_BRIDGE
 
 
@@ -111,7 +111,7 @@ def test_a_name_that_is_kept_is_loud_whatever_its_kind() -> None:
 
 
 def test_the_link_of_a_fallback_is_loud() -> None:
-    table = names("wg*")._replace(fallback=3, fallback_name="wg0")
+    table = names("wg*")._replace(fallback=Fallback.INTERFACE, fallback_name="wg0")
     assert not is_quiet(told(table), "wg0")
     assert is_quiet(told(table), "wg1")
 
@@ -199,7 +199,7 @@ def test_links_are_watched_no_longer_than_they_matter() -> None:
     watching = Watching()
     over = route(via="192.0.2.1", oif=3)
     watching.apply(over)
-    watching.apply(over._replace(header=over.header._replace(op=2)))
+    watching.apply(gone(over))
     assert watching.links() == []
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.build import addr, link, route
+from tests.build import addr, gone, link, route
 from tests.netlink_bytes import message
 from tests.unit import netlink_hooks
 from tests.unit.ring_hooks import DISCARD, BpfKernel
@@ -227,8 +227,7 @@ def test_links_that_a_choice_depends_on_are_watched_before_a_wait_and_no_longer(
     kernel.emit(over)
     watch(kernel)
     assert kernel.updates[-1] == ("watched", 5, b"\1\0\0\0")
-    gone = over._replace(header=over.header._replace(op=2))
-    kernel.emit(gone, route(via="192.0.2.1", oif=6))
+    kernel.emit(gone(over), route(via="192.0.2.1", oif=6))
     watch(kernel)
     assert kernel.updates[-2:] == [("watched", 5, b""), ("watched", 6, b"\1\0\0\0")]
     before = len(kernel.updates)
