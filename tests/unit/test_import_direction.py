@@ -27,7 +27,7 @@ LAYERS = (
         "sink",
     ),
     ("capture", "engine"),
-    ("policy",),
+    ("policy", "clusternet"),
     ("decision",),
     ("config", "configfile", "values"),
     ("remarks", "session", "memory"),
@@ -38,7 +38,7 @@ LAYERS = (
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # What sees less than its layer would allow.
-ONLY = {"publish": {*LAYERS[0], "publish"}}
+ONLY = {"publish": {*LAYERS[0], "publish"}, "clusternet": {*LAYERS[0], "clusternet"}}
 
 ENGINE_MODULE = "_engine"
 IMPORTS_ENGINE_MODULE = {"capture", "engine"}

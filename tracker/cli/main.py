@@ -26,6 +26,7 @@ COMMANDS = {
     "run": "the daemon",
     "replay": "what a recording or a case would have published, and the document at its end",
     "record": "record what the kernel announces, for a replay",
+    "check": "the configuration and the networks of the cluster",
     "doctor": "what this kernel and this process can do, and what follows",
 }
 
