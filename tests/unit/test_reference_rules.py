@@ -1,4 +1,4 @@
-"""R1 to R10: what the kernel does silently, both engines infer and want confirmed."""
+"""R1 to R11: what the kernel does silently, both engines infer and want confirmed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from tests.build import (
     begin,
     end,
     entry,
+    flush,
     gone,
     leg,
     link,
     nexthop,
     policy,
     route,
+    rule,
     truncated,
 )
 from tracker.capture.record import Record
@@ -379,3 +381,34 @@ def test_a_rule_does_not_reach_into_other_tables(host: Host) -> None:
     host.send(link(2, "eth0"), route(via="192.0.2.1", oif=2, table=7))
     host.send(link(2, "eth0", up=False))
     assert host.dirt() == [Dirty(Scope.ROUTE4, 0, 7, lost=False, rule=1)]
+
+
+# R11
+
+
+def test_r11_a_default_that_a_trace_saw_go_is_asked_for(two_links: Host) -> None:
+    two_links.send(DEFAULT)
+    two_links.send(flush(oif=2))
+    assert two_links.dirt() == [wanted(Scope.ROUTE4, 11)]
+    assert two_links.view().default_routes == 1, "only the rules remove"
+    assert two_links.count("flushed") == 1
+    assert two_links.count("applied.flush.del") == 1
+
+
+@pytest.mark.parametrize(
+    "record",
+    [flush("10.0.0.0/8"), flush(table=9), flush(family=AF_INET6), rule(100), gone(rule(100))],
+)
+def test_r11_other_removals_and_policy_rules_mean_nothing(two_links: Host, record: Record) -> None:
+    two_links.send(DEFAULT)
+    before = two_links.view()
+    two_links.send(record)
+    assert two_links.dirt() == []
+    assert two_links.count("flushed") == 0
+    assert two_links.view() == before
+
+
+def test_r11_a_removal_during_a_dump_voids_it(two_links: Host) -> None:
+    two_links.send(begin(Scope.ROUTE4), entry(DEFAULT), flush(), end(Scope.ROUTE4))
+    assert two_links.count("voided.route4") == 1
+    assert two_links.dirt() == [wanted(Scope.ROUTE4, 11)]

@@ -11,6 +11,7 @@ from tests.build import (
     Host,
     addr,
     begin,
+    by,
     end,
     entry,
     gone,
@@ -20,7 +21,7 @@ from tests.build import (
     policy,
     route,
 )
-from tracker.capture.record import Record, decode, describe
+from tracker.capture.record import Kind, Record, Task, decode, describe
 from tracker.engine.base import Engine
 from tracker.model import FAMILIES, Criterion, PolicyTable, Reject, Scope, Tier
 from tracker.policy.compile import default_route_policy
@@ -328,6 +329,27 @@ def test_the_end_of_a_dump_can_be_the_cause(host: Host) -> None:
 def test_a_cause_keeps_one_leg(host: Host) -> None:
     host.send(TEN, route(legs=(leg(3, "198.51.100.1"), leg(2, "192.0.2.1"))))
     assert cause(host) == "RTM_NEWROUTE default via 198.51.100.1 dev eth1"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        TEN,
+        link(2, "eth0", carrier=False),
+        DEFAULT,
+        route(legs=(leg(3, "198.51.100.1"), leg(2, "192.0.2.1"))),
+    ],
+    ids=describe,
+)
+def test_a_cause_keeps_who_made_it(host: Host, record: Record) -> None:
+    if record is not TEN:
+        host.send(TEN)
+    if record.kind is Kind.LINK:
+        host.send(DEFAULT)
+    host.send(by(record, Task(9, "kworker/0:1", "kernel")))
+    kept = decode(host.view().cause)
+    assert kept.task == Task(9, "kworker/0:1", "kernel")
+    assert kept.kind is record.kind
 
 
 def test_an_incumbent_is_no_cause(host: Host) -> None:
