@@ -10,6 +10,7 @@ import pytest
 
 from tests.netns.following import Following
 from tests.netns.namespace import Namespace
+from tests.tiers import BPF, NETLINK, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,13 +45,20 @@ def router(new_namespace: Callable[[], Namespace]) -> Namespace:
     return new_namespace()
 
 
+@pytest.fixture(params=[NETLINK, BPF], ids=str)
+def tier(request: pytest.FixtureRequest) -> Tier:
+    """Each tier that the C engine is fed by."""
+    tier: Tier = request.param
+    return tier
+
+
 @pytest.fixture
-def follow(host: Namespace, tmp_path: Path) -> Iterator[Callable[[], Following]]:
+def follow(host: Namespace, tmp_path: Path, tier: Tier) -> Iterator[Callable[[], Following]]:
     """Follows `host` in this thread, which stays inside until the end of the test."""
     made: list[Following] = []
 
     def start() -> Following:
-        made.append(Following(host, tmp_path))
+        made.append(Following(host, tmp_path, tier))
         return made[-1]
 
     with host.entered():
