@@ -23,7 +23,7 @@ class Source(Protocol):
     """Feeds one engine; opened with it."""
 
     name: str
-    """"netlink", "pyroute2", "replay"."""
+    """"bpf", "netlink", "pyroute2", "replay"."""
 
     dump_error: str
     """What the last dump that failed ran into."""
@@ -51,8 +51,8 @@ class Source(Protocol):
         """Free sockets; the engine stays."""
 
     def counters(self) -> dict[str, int]:
-        """Flat counters: seen.TYPE, dropped.TYPE, malformed, overruns, tap_lost,
-        dumps.SCOPE, dump_failures.SCOPE, rcvbuf, apply_ns_sum, apply_ns_bucket.N."""
+        """Flat counters: seen.TYPE, dropped.TYPE, emitted.TYPE, lost.TYPE, residual, malformed,
+        overruns, tap_lost, dumps.SCOPE, dump_failures.SCOPE, rcvbuf, apply_ns_sum, apply_ns_bucket.N."""
 
 
 def has_attribution(source: Source) -> bool:
