@@ -96,6 +96,8 @@ sanitize: test-setup
 
 soak: test-setup
 	tools/as-root $(PYTHON) -m tests.soak --operations $(N) $(if $(SEED),--seed $(SEED))
+	tools/as-root $(PYTHON) -m tests.soak --operations $$(($(N) / 4)) --source bpf \
+		$(if $(SEED),--seed $(SEED))
 
 test-kernels: test-setup
 	@for kernel in $(KERNELS); do tools/guest/test $$kernel; done

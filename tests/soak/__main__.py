@@ -1,4 +1,4 @@
-"""`make soak N=...`: random kernel operations, checked at every quiet point.
+"""`make soak N=...`: random kernel operations, checked at every quiet point, on each tier.
 
 Runs in a network namespace of its own. At a quiet point three things must hold: the state equals
 a fresh dump; rows and views equal those of the reference engine given that dump; the decision
