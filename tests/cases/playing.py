@@ -23,6 +23,7 @@ from tracker.model import Change, Decision, Row, Scope, State, View
 from tracker.session import NODE, LastRun, Session
 
 FIELD = Path(__file__).parent / "field"
+PROFILES = Path(__file__).parent / "profiles"
 ENGINES = ("reference", "native")
 
 AWAITED_MODES = ("cidr", "interface", "reach-hint")

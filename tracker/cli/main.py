@@ -21,6 +21,7 @@ from tracker.errors import TrackerError, UsageError
 COMMANDS = {
     "show": "the node document: the primary addresses now",
     "explain": "every candidate, ranked, and why each other address is none",
+    "compare": "what other software would choose here, and where it disagrees",
     "watch": "decisions as they change",
     "events": "every change that matters, and the process that made it",
     "run": "the daemon",

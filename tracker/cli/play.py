@@ -8,6 +8,7 @@ from tracker.address import family_of
 from tracker.capture.cases import Case
 from tracker.capture.choose import make_engine
 from tracker.capture.inputs import load
+from tracker.capture.recording import Recording
 from tracker.capture.replay import CaseSource, RecordingSource
 from tracker.cli import follow
 from tracker.clock import VirtualClock
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 class Played(NamedTuple):
     """What came of it."""
 
+    given: Case | Recording
     session: Session
     config: Config
     changes: tuple[tuple[float, Change], ...]
@@ -87,4 +89,4 @@ def play(files: list[str], config: Config, arguments: Arguments) -> Played:
         if session.step(NEVER):
             note()
     note()
-    return Played(session, config, tuple(changes), tuple(dict.fromkeys(said)))
+    return Played(given, session, config, tuple(changes), tuple(dict.fromkeys(said)))

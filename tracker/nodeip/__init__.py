@@ -1,0 +1,1 @@
+"""Rules of Kubernetes about the addresses of a node, as pure functions."""

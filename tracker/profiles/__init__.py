@@ -1,0 +1,1 @@
+"""What other software would choose on a host; imported by `compare` alone."""
