@@ -52,7 +52,8 @@ class Source(Protocol):
 
     def counters(self) -> dict[str, int]:
         """Flat counters: seen.TYPE, dropped.TYPE, emitted.TYPE, lost.TYPE, residual, malformed,
-        overruns, tap_lost, dumps.SCOPE, dump_failures.SCOPE, rcvbuf, apply_ns_sum, apply_ns_bucket.N."""
+        overruns, tap_lost, dumps.SCOPE, dump_failures.SCOPE, rcvbuf, apply_ns_sum,
+        apply_ns_bucket.N."""
 
 
 def has_attribution(source: Source) -> bool:
