@@ -30,6 +30,12 @@ processed 12 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_sta
 libbpf: prog 'at_filter': failed to load: -13
 libbpf: failed to load object 'addrtracker'
 """
+TOO_LARGE = """\
+libbpf: prog 'at_filter': -- BEGIN PROG LOAD LOG --
+2039: (3e) if w2 >= w1 goto pc+2 BPF program is too large. Processed 1000001 insn
+processed 1000001 insns (limit 1000000) max_states_per_insn 122 total_states 31 peak_states 16
+-- END PROG LOAD LOG --
+"""
 NO_LOG = """\
 libbpf: prog 'at_filter': BPF program load failed: Argument list too long
 libbpf: prog 'at_filter': failed to load: -7
@@ -57,6 +63,7 @@ HINT: The invalid mem access 'inv' error can happen if you try to dereference me
     ("log", "line"),
     [
         (VERIFIER_6_1, "R2 min value is negative, either use unsigned or 'var &= const'"),
+        (TOO_LARGE, "BPF program is too large. Processed 1000001 insn"),
         (NO_LOG, "prog 'at_filter': BPF program load failed: Argument list too long"),
         (BROKEN_OBJECT, "elf: failed to open addrtracker as ELF file: (null)"),
         (COMPILER, "/virtual/main.c:10:9: error: use of undeclared identifier 'x'"),

@@ -71,6 +71,8 @@ def reason(log: str, error: int) -> str:
     for line in lines:
         if re.search(r"\berror: ", line):
             return line
+        if "BPF program is too large" in line:  # behind the instruction that was too many
+            return line[line.index("BPF program") :]
     begin = [number for number, line in enumerate(lines) if "BEGIN PROG LOAD LOG" in line]
     told = [line for line in lines[begin[-1] if begin else 0 :] if not _NO_REASON.match(line)]
     if told:
