@@ -51,6 +51,8 @@ def pref64(seconds: float) -> list[Prefix]:
     """
     deadline = time.monotonic() + seconds
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as listening:
+        # A socket without a port of its own would count as the sender, and be passed over.
+        listening.bind((0, 0))
         listening.setsockopt(_SOL_NETLINK, _NETLINK_ADD_MEMBERSHIP, _RTNLGRP_ND_USEROPT)
         while (left := deadline - time.monotonic()) > 0:
             listening.settimeout(left)
