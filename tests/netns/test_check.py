@@ -164,7 +164,13 @@ def test_one_of_several_equal_paths_is_enough(node: Namespace, check: Any) -> No
         node.ip(f"route del default metric {metric}")
     node.ip("route add default nexthop via 192.0.2.1 nexthop via 198.51.100.1")
     node.sysctl("ipv4/conf/all/rp_filter", 1)
-    assert "rp-filter-drops" not in check("--peer", PEER, config=STATIC)["findings"]
+    found = check("--peer", PEER, config=STATIC)["findings"]
+    assert "rp-filter-drops" not in found
+    assert found["source-varies"]["data"]["lookup"]["interfaces"] == ["eth0", "eth1"]
+    node.ip(
+        "route replace default src 198.51.100.10 nexthop via 192.0.2.1 nexthop via 198.51.100.1"
+    )
+    assert check("--peer", PEER, config=STATIC)["findings"] == {}
 
 
 # The way to IPv6.

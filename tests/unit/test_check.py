@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
-from tests.unit.command import ENGINE, HOST, Answer, address, default, link, run, write
+from tests.unit.command import ENGINE, HOST, ROOT, Answer, address, default, link, run, write
+from tracker.cli.check import OPTIONS
 from tracker.cli.config_text import effective, to_toml
 from tracker.config import Config
 from tracker.configfile import parse
@@ -292,3 +294,22 @@ def test_families_that_nobody_wrote_stay_a_comment() -> None:
     lines = to_toml(Config("n1")).splitlines()
     assert lines[0] == "# defaults"
     assert '# families = ["ipv4", "ipv6"]' in lines
+
+
+# Documentation.
+
+
+def test_every_code_is_documented() -> None:
+    documented = (ROOT / "docs/check.md").read_text()
+    sources = [*(ROOT / "tracker/clusternet").glob("*.py"), *(ROOT / "tracker/cli").glob("check*")]
+    called = re.compile(r'\b(?:error|warning|note|make)\(\s*"([a-z0-9-]+)"')
+    found = {code for source in sources for code in called.findall(source.read_text())}
+    assert len(found) > 25
+    assert {code for code in found if f"`{code}`" not in documented} == set()
+
+
+def test_every_option_is_documented() -> None:
+    documented = (ROOT / "docs/check.md").read_text()
+    shared = {"--config", "--output", "--source", "--loader", "--engine"}
+    own = {option.name for option in OPTIONS} - shared
+    assert {name for name in own if f"`{name}" not in documented} == set()

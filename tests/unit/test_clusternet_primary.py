@@ -14,6 +14,7 @@ from tracker.clusternet.primary import (
     excluder,
     exclusion_finding,
     internet_findings,
+    node_findings,
     rp_filter_findings,
     source_findings,
 )
@@ -83,6 +84,24 @@ def test_another_source_by_default_is_said_with_the_link() -> None:
     assert found.code == "source-default"
     assert "speaks from 198.51.100.10 over eth1, not from its ipv4 primary 192.0.2.10" in found.text
     assert found.data["lookup"]["interfaces"] == ["eth1"]
+
+
+def test_a_source_that_the_destination_decides_is_said() -> None:
+    given = [lookup("192.0.2.10", "eth0", "eth1", varies=True)]
+    assert told(source_findings(PRIMARIES, given, [])) == ["warning source-varies"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([], []),
+        (["192.0.2.0/24", "2001:db8::/64"], []),
+        (["198.51.100.0/24"], ["warning primary-outside-nodes"]),
+        (["2001:db8::/64"], []),
+    ],
+)
+def test_a_primary_is_where_the_nodes_are(nodes: list[str], expected: list[str]) -> None:
+    assert told(node_findings([ETH0], [ip_network(text) for text in nodes])) == expected
 
 
 @pytest.mark.parametrize(

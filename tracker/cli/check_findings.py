@@ -74,6 +74,7 @@ def findings(
         *kubernetes.pod_findings(cluster.pods, request.masks),
         *kubernetes.count_findings("pods", cluster.pods),
         *kubernetes.count_findings("services", cluster.services),
+        *primary.node_findings(facts.primaries.values(), cluster.nodes),
         *primary.internet_findings(facts.primaries.values(), own, internal),
         *setting_findings(
             static=config.select.static,

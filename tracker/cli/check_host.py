@@ -65,17 +65,23 @@ class Kernel:
         except NetlinkError as error:
             return Lookup(destination, family, "", (), (), _why(error))
         attributes = dict(answer["attrs"])
-        ways = self._ways(destination, attributes)
+        ways, named = self._ways(destination, attributes)
         answers = ways
         if primary is not None and primary != attributes.get("RTA_PREFSRC"):
             try:
                 [from_primary] = self._get(destination, src=primary)
-                answers = self._ways(destination, dict(from_primary["attrs"]), src=primary)
+                answers, _ = self._ways(destination, dict(from_primary["attrs"]), src=primary)
             except NetlinkError:
                 answers = ()
-        source = attributes.get("RTA_PREFSRC", "")
-        local = answer["type"] == _RTN_LOCAL
-        return Lookup(destination, family, source, ways, answers, local=local)
+        return Lookup(
+            destination,
+            family,
+            attributes.get("RTA_PREFSRC", ""),
+            ways,
+            answers,
+            local=answer["type"] == _RTN_LOCAL,
+            varies=len(ways) > 1 and not named,
+        )
 
     def default(self, family: str, primary: str | None) -> Lookup | None:
         """How this host would send to where only a default route leads; None = nowhere."""
@@ -98,14 +104,20 @@ class Kernel:
             return None
         return answer["dst_len"], answer["type"], answer["attrs"]
 
-    def _ways(self, destination: str, attributes: dict[str, Any], **values: Any) -> tuple[str, ...]:
-        """Every link of the route that matches: a look-up shows only the one that it took."""
+    def _ways(
+        self, destination: str, attributes: dict[str, Any], **values: Any
+    ) -> tuple[tuple[str, ...], bool]:
+        """Every link of the route that matches, since a look-up shows only the one that it took;
+        and whether that route names a source.
+        """
         indexes = [attributes.get("RTA_OIF", 0)]
+        matched: dict[str, Any] = {}
         match = self._match(destination, **values)
         if match is not None:
-            legs = dict(match[2]).get("RTA_MULTIPATH", ())
-            indexes += [leg["oif"] for leg in legs]
-        return tuple(self._name(index) for index in dict.fromkeys(indexes) if index)
+            matched = dict(match[2])
+            indexes += [leg["oif"] for leg in matched.get("RTA_MULTIPATH", ())]
+        ways = tuple(self._name(index) for index in sorted(set(indexes)) if index)
+        return ways, "RTA_PREFSRC" in matched
 
     def _name(self, ifindex: int) -> str:
         if ifindex not in self._names:

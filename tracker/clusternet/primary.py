@@ -40,6 +40,8 @@ class Lookup(NamedTuple):
     """Why there is no way."""
     local: bool = False
     """The destination is this host."""
+    varies: bool = False
+    """Each of several equal paths has its own source, and the destination decides."""
 
 
 def internet_findings(
@@ -76,7 +78,17 @@ def source_findings(
     found = []
     for lookup in default:
         primary = primaries.get(lookup.family)
-        if primary and lookup.source and lookup.source != primary.address:
+        if primary is None or not lookup.source:
+            continue
+        if lookup.varies:
+            text = (
+                f"by default this host speaks over {', '.join(lookup.interfaces)}, from the "
+                f"address of the link that the destination happens to take, not always from its "
+                f"{lookup.family} primary {primary.address}; a default route with "
+                f"`src {primary.address}` would"
+            )
+            found.append(warning("source-varies", text, **_data(primary), **_lookup(lookup)))
+        elif lookup.source != primary.address:
             text = (
                 f"by default this host speaks from {lookup.source} over "
                 f"{', '.join(lookup.interfaces)}, not from its {lookup.family} primary "
@@ -111,6 +123,24 @@ def _peer(primary: Primary | None, lookup: Lookup) -> list[Finding]:
         f"with `src {primary.address}` would"
     )
     return [warning("source-peer", text, **_data(primary), **_lookup(lookup))]
+
+
+def node_findings(primaries: Iterable[Primary], nodes: Sequence[IPNetwork]) -> list[Finding]:
+    """Primaries that are in none of the networks of the nodes, where those of their family are
+    known.
+    """
+    found = []
+    for primary in primaries:
+        address = ip_network(primary.address)
+        known = [network for network in nodes if network.version == address.version]
+        if known and not any(inside(address, network) for network in known):
+            text = (
+                f"{primary.family} primary {primary.address} on {primary.interface} is in no "
+                f"network of the nodes ({', '.join(map(str, known))}): other nodes may not reach "
+                "it; `addrtracker explain` says why it was chosen"
+            )
+            found.append(warning("primary-outside-nodes", text, **_data(primary)))
+    return found
 
 
 def rp_filter_findings(
