@@ -18,7 +18,7 @@ SERVICE_BITS = 20
 1.34 kube-apiserver takes larger ones (MultiCIDRServiceAllocator with DisableAllocatorDualWrite),
 kubeadm does not."""
 SERVICE_LEAST = 10
-"""Addresses: minimumAddressesInServiceSubnet in kubeadm."""
+"""Addresses: MinimumAddressesInServiceSubnet in kubeadm."""
 NODE_MASK_BITS = 16
 """Between the pod range and a node's share of it: clusterSubnetMaxDiff in kube-controller-manager
 (pkg/controller/nodeipam/ipam/cidrset/cidr_set.go), which refuses more for IPv6;
