@@ -319,6 +319,15 @@ def test_cilium_takes_a_local_route_for_an_address() -> None:
     host = Host([ETH0], [address(2, "10.128.0.4/32")], [forwarded])
     nodeport = answer("cilium-nodeport", host, nodeport_addresses="10.9.9.0/24")
     assert nodeport.ipv4 == "10.9.9.9"
+    assert answer("cilium", host).ipv4 == "10.128.0.4"
+
+
+def test_the_fallback_of_cilium_is_found_on_devices_that_count() -> None:
+    veth = Link(2, "eth0", UP, "veth")
+    addresses = [address(1, "127.0.0.1/8", scope=names.SCOPE_HOST), address(2, "10.0.0.5/24")]
+    host = Host([LO, veth], addresses, [])
+    assert answer("cilium-fallback", host).ipv4 == "127.0.0.1"
+    assert answer("cilium-fallback", host, devices="eth+").ipv4 == "10.0.0.5"
 
 
 # flannel, kube-vip, OVN-Kubernetes.

@@ -21,7 +21,7 @@ OWN = "addrtracker"
 
 OPTION = options.Option(
     "--option",
-    "an option of another system, for example calico.method=can-reach=8.8.8.8",
+    "such as calico.method=can-reach=8.8.8.8; see --list",
     "PROFILE.NAME=VALUE",
     many=True,
 )

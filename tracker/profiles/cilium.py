@@ -1,7 +1,8 @@
 """Cilium: primary and NodePort addresses of its devices, and the fallback that stands for all.
 
-Follows cilium/cilium pkg/datapath/tables/node_address.go (as tested at joamaki/cilium 1fa8aa8f)
-and pkg/datapath/linux/devices_controller.go at 025b0f07a891a68785296213f3b00cce0c50d487.
+Follows cilium/cilium pkg/datapath/tables/node_address.go (as of sudeephb/cilium
+a9c30b5eed63297daa9306782bae4a8c060614bc, tests as of joamaki/cilium 1fa8aa8f) and
+pkg/datapath/linux/devices_controller.go at 025b0f07a891a68785296213f3b00cce0c50d487.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Device(NamedTuple):
     up: bool = True
     kind: str = ""
     selected: bool = False
+    local: tuple[IP, ...] = ()
+    """Addresses that only a local route makes this host's: some clouds have such."""
 
     @property
     def usable(self) -> bool:
@@ -69,10 +72,11 @@ def devices(host: Host, patterns: Sequence[str] = ()) -> list[Device]:
         Device(
             link.ifindex,
             link.name,
-            (*host.all_on(link), *_from_local_routes(host, link)),
+            tuple(host.all_on(link)),
             link.up,
             link.kind,
             _is_selected(host, link, patterns),
+            _from_local_routes(host, link),
         )
         for link in host.links
     ]
@@ -102,18 +106,20 @@ def _matches(name: str, pattern: str) -> bool:
     return name == pattern
 
 
-def _from_local_routes(host: Host, link: Link) -> list[Address]:
-    """Addresses that are no addresses: some clouds only add a local route."""
-    return [
-        Address(link.ifindex, route.prefix, route.prefixlen)
+def _from_local_routes(host: Host, link: Link) -> tuple[IP, ...]:
+    known = {address.ip for address in host.addresses}
+    return tuple(
+        route.prefix
         for route in host.routes
         if route.table == TABLE_LOCAL
         and route.type == ROUTE_TYPES["local"]
         and route.scope == SCOPE_HOST
         and route.oif == link.ifindex
         and route.prefsrc is None
-        and route.prefixlen == route.prefix.max_prefixlen
-    ]
+        and route.prefix not in known
+        and not route.prefix.is_unspecified
+        and not route.prefix.is_loopback
+    )
 
 
 def sorted_addresses(addresses: Iterable[Address]) -> list[Address]:
@@ -134,19 +140,18 @@ def pick(
     taken = [a.ip for a in sorted_addresses(device.addresses) if _counts(device, a, scope_max)]
     for version in (4, 6):
         ips = [ip for ip in taken if ip.version == version]
+        local = [ip for ip in device.local if ip.version == version]
         classes = (_best(ips, node_ips, is_public=True), _best(ips, node_ips, is_public=False))
-        primary = next((ip for ip in classes if ip), None)
-        nodeport = next((ip for ip in classes[::-1] if ip), None)
-        if primary is not None:
-            picked.primary.append(primary)
-        if not device.up or device.name == HOST_DEVICE:
+        public_first = [ip for ip in classes if ip is not None]
+        private_first = [ip for ip in classes[::-1] if ip is not None]
+        picked.primary.extend((public_first or local)[:1])
+        if device.name == HOST_DEVICE:
             continue
         if nodeport_networks:
-            picked.nodeport.extend(
-                ip for ip in ips if any(ip in network for network in nodeport_networks)
-            )
-        elif nodeport is not None:
-            picked.nodeport.append(nodeport)
+            given = (ip for ip in ips + local if any(ip in net for net in nodeport_networks))
+            picked.nodeport.extend(given)
+        elif device.up:
+            picked.nodeport.extend(private_first[:1])
     return picked
 
 
@@ -205,7 +210,7 @@ def choose_nodeport(host: Host, options: Options) -> Choice:
 
 def choose_fallback(host: Host, options: Options) -> Choice:
     """The addresses of "*", for who knows no device."""
-    found = [d for d in devices(host, options.items("devices")) if d.up or d.kind == "dummy"]
+    found = [device for device in devices(host, options.items("devices")) if device.usable]
     reason = "device *: selected, public, lower scope, lower ifindex, lower address"
     return chosen(*fallback(found), reason=reason)
 
