@@ -32,7 +32,7 @@ struct at_count {
 	__u64 seen;
 	__u64 dropped; /* concerns no policy, or says nothing new */
 	__u64 emitted; /* records in the ring */
-	__u64 lost;    /* no room in the ring, or malformed */
+	__u64 lost;    /* no room in the ring, or larger than any room */
 };
 
 struct at_shared {

@@ -13,9 +13,8 @@
 #include <linux/types.h>
 
 #define AT_RECORD_VERSION 1
-#define AT_NAME_LEN	  16  /* IFNAMSIZ */
-#define AT_LEGS_MAX	  64  /* legs (or group members) that a record can carry */
-#define AT_ATTRS_MAX	  128 /* attributes of one list; a message with more is malformed */
+#define AT_NAME_LEN	  16 /* IFNAMSIZ */
+#define AT_LEGS_MAX	  64 /* legs (or group members) that a record can carry */
 
 enum at_kind {
 	AT_KIND_ADDR = 1,
@@ -26,6 +25,7 @@ enum at_kind {
 	AT_KIND_DUMP,  /* a dump begins or ends; struct at_dump */
 	AT_KIND_RULE,  /* a policy rule; struct at_rule */
 	AT_KIND_FLUSH, /* the kernel removed a route without a message; struct at_flush */
+	AT_KIND_RAW,   /* in the ring alone: a message that the reader parses; struct at_raw */
 	AT_KINDS,
 };
 
@@ -205,6 +205,11 @@ struct at_task {
 	char comm[16];
 };
 
+struct at_raw {
+	struct at_task task; /* zero without AT_F_TASK */
+	__u8 message[];	     /* from struct nlmsghdr on */
+};
+
 #define AT_RECORD_MAX                                                                              \
 	(sizeof(struct at_header) + sizeof(struct at_route) +                                      \
 	 AT_LEGS_MAX * sizeof(struct at_leg) + sizeof(struct at_task))
@@ -222,6 +227,7 @@ _Static_assert(sizeof(struct at_flush) == 32, "flush");
 _Static_assert(sizeof(struct at_loss) == 16, "loss");
 _Static_assert(sizeof(struct at_dump) == 24, "dump");
 _Static_assert(sizeof(struct at_task) == 24, "task");
+_Static_assert(sizeof(struct at_raw) == 24, "raw");
 #endif
 
 #endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Which links say something new, and which of them wake nobody. */
+#ifndef ADDRTRACKER_QUIET_H
+#define ADDRTRACKER_QUIET_H
+
+#include "filter.h"
+#include "link.h"
+
+/* In the padding of what `links` holds: the record woke nobody. */
+#define QUIET pad1
+
+/* All ones where the words of a name are as a mask says, else 0; an entry that is not used takes
+ * nothing. */
+static __always_inline __u64 matches(const __u64 name[2], __u64 mask0, __u64 mask1, __u64 value0,
+				     __u64 value1)
+{
+	__u64 differ = ((name[0] & mask0) ^ value0) | ((name[1] & mask1) ^ value1);
+
+	return ~((differ | -differ) | ~(mask0 | -mask0));
+}
+
+/*
+ * No branch within, and no end but that of the array: as many ways through it as
+ * entries would be too many for the verifier.
+ */
+static __always_inline bool matches_name(const struct at_name_mask *mask, const int n,
+					 const char *name)
+{
+	__u64 any = 0;
+
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < n; i++) {
+		any |= matches((const void *)name, mask->mask[0], mask->mask[1], mask->value[0],
+			       mask->value[1]);
+		STEP(mask);
+	}
+	return (__s64)any < 0;
+}
+
+static __always_inline bool matches_kind(const struct at_filter *filter, const char *kind)
+{
+	const __u64(*quiet)[2] = (const void *)filter->quiet_kinds;
+	__u64 any = 0;
+
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < AT_QUIET_KINDS_MAX; i++) {
+		any |= matches((const void *)kind, (__s64)((*quiet)[0] | -(*quiet)[0]) >> 63, ~0ull,
+			       (*quiet)[0], (*quiet)[1]);
+		STEP(quiet);
+	}
+	return (__s64)any < 0;
+}
+
+/* No selection can choose it, and no choice depends on it. */
+static __always_inline bool is_quiet(const struct at_filter *filter, const struct at_link *link)
+{
+	return (matches_name(filter->quiet_names, AT_QUIET_NAMES_MAX, link->name) ||
+		matches_kind(filter, link->kind)) &&
+	       !matches_name(filter->loud_names, AT_QUIET_NAMES_MAX, link->name) &&
+	       !bpf_map_lookup_elem(AT_MAP(watched), &link->ifindex);
+}
+
+/* mtu and lower decide nothing. */
+static __always_inline bool same_link(const struct at_link *a, const struct at_link *b)
+{
+	const __u64 *x = (const void *)a->name, *y = (const void *)b->name;
+
+	return a->flags == b->flags && a->master == b->master && a->type == b->type &&
+	       a->operstate == b->operstate && x[0] == y[0] && x[1] == y[1] && x[2] == y[2] &&
+	       x[3] == y[3];
+}
+
+#endif
