@@ -8,6 +8,8 @@
 
 #include "source.h"
 
+#define IFAPROT_KERNEL_RA 2 /* <linux/if_addr.h> has it since 5.18 */
+
 int at_message_next(struct at_messages *messages, struct nlmsghdr *head, const uint8_t **msg)
 {
 	size_t step;
@@ -118,16 +120,64 @@ void at_source_applied(struct at_source *s, uint64_t ns)
 	s->counters.apply_ns_sum += ns;
 }
 
+unsigned at_type_of(const struct nlmsghdr *head)
+{
+	unsigned type = (unsigned)head->nlmsg_type - RTM_BASE;
+
+	return type < AT_SEEN_TYPES ? type : AT_SEEN_TYPES - 1;
+}
+
+/* A router advertisement is handled in the context of whatever task it interrupts. */
+static int is_from_ra(const void *record)
+{
+	const struct at_header *head = record;
+	const struct at_route *route = (const void *)(head + 1);
+	const struct at_addr *addr = (const void *)(head + 1);
+
+	if (head->kind == AT_KIND_ROUTE)
+		return route->proto == RTPROT_RA;
+	return head->kind == AT_KIND_ADDR && addr->proto == IFAPROT_KERNEL_RA;
+}
+
+static void add_task(void *record, const struct at_task *task)
+{
+	struct at_header *head = record;
+
+	if (is_from_ra(record))
+		head->flags |= AT_F_UNTRUSTED;
+	memcpy((uint8_t *)record + head->size, task, sizeof(*task));
+	head->size += sizeof(*task);
+	head->flags |= AT_F_TASK;
+}
+
+enum at_fate at_source_take(struct at_source *s, const struct nlmsghdr *head, const uint8_t *msg,
+			    uint64_t boot_ns, uint32_t flags, const struct at_task *task)
+{
+	int result = at_parse(msg, head->nlmsg_len, boot_ns, flags, s->record);
+
+	if (result == 0 || (result > 0 && !is_wanted(s, s->record)))
+		return AT_FATE_DROPPED;
+	if (result > 0 && task)
+		add_task(s->record, task);
+	if (result > 0)
+		result = at_source_emit(s, s->record);
+	if (result >= 0)
+		return AT_FATE_EMITTED;
+	/* Without memory the engine itself takes every scope for lost. */
+	if (result != -ENOMEM) {
+		s->counters.malformed++;
+		at_source_lose(s, AT_LOSS_MALFORMED, scopes_of(head, msg), 1);
+	}
+	return AT_FATE_LOST;
+}
+
 /* *now is the time of the datagram, 0 = not read yet: most messages do not need it. */
 static void read_message(struct at_source *s, const struct nlmsghdr *head, const uint8_t *msg,
 			 uint64_t *now)
 {
-	unsigned type = (unsigned)head->nlmsg_type - RTM_BASE;
+	unsigned type = at_type_of(head);
 	uint64_t began;
-	int size;
 
-	if (type >= AT_SEEN_TYPES)
-		type = AT_SEEN_TYPES - 1;
 	s->counters.seen[type]++;
 	if (!may_matter(s, head, msg)) {
 		s->counters.dropped[type]++;
@@ -136,25 +186,18 @@ static void read_message(struct at_source *s, const struct nlmsghdr *head, const
 	if (*now == 0)
 		*now = at_boot_ns();
 	began = *now;
-	size = at_parse(msg, head->nlmsg_len, began, 0, s->record);
-	if (size == 0 || (size > 0 && !is_wanted(s, s->record))) {
+	switch (at_source_take(s, head, msg, began, 0, NULL)) {
+	case AT_FATE_DROPPED:
 		s->counters.dropped[type]++;
-		return;
-	}
-	/* Without memory the engine itself takes every scope for lost. */
-	if (size > 0)
-		size = at_source_emit(s, s->record);
-	if (size < 0)
+		break;
+	case AT_FATE_LOST:
 		s->counters.lost[type]++;
-	else
+		break;
+	case AT_FATE_EMITTED:
 		s->counters.emitted[type]++;
-	if (size < 0 && size != -ENOMEM) {
-		s->counters.malformed++;
-		at_source_lose(s, AT_LOSS_MALFORMED, scopes_of(head, msg), 1);
-		return;
+		*now = at_boot_ns();
+		at_source_applied(s, *now - began);
 	}
-	*now = at_boot_ns();
-	at_source_applied(s, *now - began);
 }
 
 static void read_datagram(struct at_source *s, size_t size)

@@ -151,14 +151,37 @@ void at_feed_forget(struct at_feed *f)
 	at_map_clear(f->bpf.links);
 }
 
-static void count_loss(struct at_source *s, const void *record)
+static void malformed(struct at_source *s)
 {
-	const struct at_header *head = record;
-	const struct at_loss *loss = (const void *)(head + 1);
+	s->counters.malformed++;
+	at_source_lose(s, AT_LOSS_MALFORMED, AT_ALL_SCOPES, 1);
+}
 
-	if (head->kind == AT_KIND_LOSS && head->size >= sizeof(*head) + sizeof(*loss) &&
-	    loss->cause == AT_LOSS_MALFORMED)
-		s->counters.malformed++;
+/* A message that the program did not take apart, counted there as emitted. */
+static void take_raw(struct at_source *s, const struct at_header *head, size_t size)
+{
+	const struct at_raw *raw = (const void *)(head + 1);
+	struct at_messages one = { .next = raw->message, .left = size - sizeof(*raw) };
+	struct nlmsghdr msg;
+	const uint8_t *bytes;
+	unsigned type;
+
+	if (size < sizeof(*raw) || at_message_next(&one, &msg, &bytes) <= 0) {
+		malformed(s);
+		return;
+	}
+	type = at_type_of(&msg);
+	switch (at_source_take(s, &msg, bytes, head->boot_ns, head->flags & AT_F_KERNEL,
+			       head->flags & AT_F_TASK ? &raw->task : NULL)) {
+	case AT_FATE_DROPPED:
+		s->counters.dropped[type]++;
+		break;
+	case AT_FATE_LOST:
+		s->counters.lost[type]++;
+		break;
+	case AT_FATE_EMITTED:
+		break;
+	}
 }
 
 /* One record of the ring, which may be longer than the record in it. */
@@ -166,15 +189,18 @@ static void take(struct at_source *s, const struct at_sample *sample)
 {
 	const struct at_header *head = (const void *)sample->record;
 
-	if (sample->size >= sizeof(*head) && head->size >= sizeof(*head) &&
-	    head->size <= sample->size && head->size <= sizeof(s->record)) {
+	if (sample->size < sizeof(*head) || head->size < sizeof(*head) ||
+	    head->size > sample->size) {
+		malformed(s);
+	} else if (head->kind == AT_KIND_RAW) {
+		take_raw(s, head, head->size - sizeof(*head));
+	} else if (head->size > sizeof(s->record)) {
+		malformed(s);
+	} else {
 		memcpy(s->record, head, head->size);
-		count_loss(s, s->record);
-		if (at_source_emit(s, s->record) != -EINVAL)
-			return;
+		if (at_source_emit(s, s->record) == -EINVAL)
+			malformed(s);
 	}
-	s->counters.malformed++;
-	at_source_lose(s, AT_LOSS_MALFORMED, AT_ALL_SCOPES, 1);
 }
 
 static void read_ring(struct at_source *s, unsigned limit)
@@ -289,14 +315,19 @@ void at_feed_counters(const struct at_feed *f, struct at_source_counters *out)
 	unsigned cpu;
 
 	for (type = 0; counts && type < AT_TYPES; type++) {
+		uint64_t emitted = 0, taken_back = out->dropped[type] + out->lost[type];
+
 		if (at_map_lookup(f->bpf.counts, type, counts) < 0)
 			break;
 		for (cpu = 0; cpu < f->cpus; cpu++) {
 			out->seen[type] += counts[cpu].seen;
 			out->dropped[type] += counts[cpu].dropped;
-			out->emitted[type] += counts[cpu].emitted;
+			emitted += counts[cpu].emitted;
 			out->lost[type] += counts[cpu].lost;
 		}
+		/* Of what the program hands over raw, some comes to nothing here. It counts a
+		 * message when it has written it, so the reader may be first. */
+		out->emitted[type] = emitted > taken_back ? emitted - taken_back : 0;
 	}
 	if (traced && at_map_lookup(f->bpf.traced, 0, traced) == 0) {
 		for (cpu = 0; cpu < f->cpus; cpu++) {

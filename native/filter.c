@@ -77,8 +77,13 @@ static int following(const struct at_engine *e, int i)
 
 static void add_loud(struct at_filter *out, const char *pattern)
 {
+	struct at_name_mask mask;
+
+	wide(pattern, &mask);
+	if (!mask.mask[0])
+		out->n_loud_names = AT_QUIET_NAMES_MAX; /* every name: none is quiet */
 	if (out->n_loud_names < AT_QUIET_NAMES_MAX)
-		wide(pattern, &out->loud_names[out->n_loud_names]);
+		out->loud_names[out->n_loud_names] = mask;
 	out->n_loud_names++;
 }
 

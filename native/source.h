@@ -57,6 +57,20 @@ int at_message_next(struct at_messages *messages, struct nlmsghdr *head, const u
 /* Numbers the record, applies it and copies it to the tap. -EINVAL: the engine refused it;
  * -ENOMEM: it took every scope for lost. */
 int at_source_emit(struct at_source *s, void *record);
+
+/* What became of a message. */
+enum at_fate {
+	AT_FATE_DROPPED, /* it is not for us */
+	AT_FATE_EMITTED,
+	AT_FATE_LOST, /* malformed, or no memory; the loss has been applied */
+};
+
+/* Makes a record of one message of whole length and applies it. `flags` for the header; task NULL:
+ * not known. */
+enum at_fate at_source_take(struct at_source *s, const struct nlmsghdr *head, const uint8_t *msg,
+			    uint64_t boot_ns, uint32_t flags, const struct at_task *task);
+/* The place of a type in the counters. */
+unsigned at_type_of(const struct nlmsghdr *head);
 /* Applies a loss of `count` messages, 0 = unknown. */
 void at_source_lose(struct at_source *s, enum at_loss_cause cause, uint32_t scopes, uint64_t count);
 /* Counts the application of one event. */

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import errno
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.build import addr, gone, link, route
+from tests import netlink_bytes
+from tests.build import addr, gone, link, nexthop, route
 from tests.netlink_bytes import message
 from tests.unit import netlink_hooks
 from tests.unit.ring_hooks import DISCARD, BpfKernel
-from tracker.capture.payload import Dump, Header, Loss, LossCause, Payload, Record
-from tracker.capture.record import encode
+from tracker.capture.payload import F_KERNEL, F_TASK, Dump, Loss, LossCause, Payload, Record, Task
+from tracker.capture.record import describe, encode
 from tracker.model import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 WINDOW = 64
+KIND_RAW = 9
 ETH0 = link(2, "eth0")
 ADDRESSES = [addr(f"192.0.2.{number}/24", 2) for number in range(1, 200)]
 
@@ -141,11 +144,97 @@ def test_what_is_no_record_is_a_loss_of_everything(kernel: BpfKernel, raw: bytes
     assert kernel.counters().malformed == 1
 
 
-def test_what_the_program_could_not_read_is_counted(kernel: BpfKernel) -> None:
-    kernel.emit(Record(Header(), Loss(LossCause.MALFORMED, 1 << Scope.ADDR4, 1)))
+# Messages that the program handed over as they are.
+
+TASK = Task(812, "NetworkManager")
+RA = 9
+
+
+def raw(
+    message: bytes, boot_ns: int = 7, task: Task | None = None, flags: int = 0, size: int = 0
+) -> bytes:
+    """A record of kind RAW."""
+    trailer = struct.pack("=I4x16s", task.tgid, task.comm.encode()) if task else bytes(24)
+    body = trailer + message
+    flags |= F_TASK if task else 0
+    head = (size or 32 + len(body), 1, KIND_RAW, 0, 0, 0, flags, boot_ns, 0, 0)
+    return struct.pack("=HBBBxHIIQII", *head) + body
+
+
+def only(kernel: BpfKernel) -> Record:
+    kernel.drain()
+    (record,) = kernel.applied()
+    return record
+
+
+@pytest.mark.parametrize(
+    "record",
+    [ETH0, ADDRESSES[0], gone(ADDRESSES[0]), nexthop(1, oif=2), route(oif=2, metric=5)],
+    ids=describe,
+)
+def test_a_message_becomes_the_record_that_it_is(kernel: BpfKernel, record: Record) -> None:
+    kernel.ring.write(raw(netlink_bytes.encode(record), boot_ns=77), room=2048)
+    told = only(kernel)
+    assert (told.header.op, told.header.boot_ns) == (record.header.op, 77)
+    assert (told.payload, told.task) == (record.payload, None)
+
+
+@pytest.mark.parametrize(
+    ("record", "flags", "attribution"),
+    [
+        (ADDRESSES[0], 0, "process"),
+        (ADDRESSES[0], F_KERNEL, "kernel"),
+        (addr("2001:db8::10/64", 2, proto=2), 0, "untrusted"),
+        (route(via="fe80::1", oif=2, proto=RA), F_KERNEL, "untrusted"),
+    ],
+)
+def test_it_keeps_who_made_it(
+    kernel: BpfKernel, record: Record, flags: int, attribution: str
+) -> None:
+    kernel.ring.write(raw(netlink_bytes.encode(record), task=TASK, flags=flags))
+    assert only(kernel).task == TASK._replace(attribution=attribution)
+
+
+def test_without_a_task_nobody_is_suspected(kernel: BpfKernel) -> None:
+    kernel.ring.write(raw(netlink_bytes.encode(route(via="fe80::1", oif=2, proto=RA))))
+    record = only(kernel)
+    assert (record.task, record.header.flags) == (None, 0)
+
+
+@pytest.mark.parametrize("record", [route(oif=2, table=7), route(oif=2, rtm_flags=0x200)])
+def test_a_message_that_concerns_nobody_after_all_is_dropped(
+    kernel: BpfKernel, record: Record
+) -> None:
+    kernel.ring.write(raw(netlink_bytes.encode(record)))
+    kernel.drain()
+    assert events(kernel.applied()) == []
+    assert kernel.counters().dropped[netlink_bytes.RTM_NEWROUTE - 16] == 1
+
+
+def test_a_message_that_is_malformed_is_a_loss_of_its_scope(kernel: BpfKernel) -> None:
+    kernel.ring.write(raw(message(netlink_bytes.RTM_NEWADDR, b"\2")))
     kernel.drain()
     assert losses(kernel) == [Loss(LossCause.MALFORMED, 1 << Scope.ADDR4, 1)]
-    assert kernel.counters().malformed == 1
+    counters = kernel.counters()
+    assert (counters.malformed, counters.lost[netlink_bytes.RTM_NEWADDR - 16]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [raw(b""), raw(b"\x30\0\0\0" + bytes(12)), raw(b"", size=40), raw(b"", size=33)],
+    ids=["nothing", "a length beyond it", "half a task", "a byte"],
+)
+def test_what_is_no_message_is_a_loss_of_everything(kernel: BpfKernel, record: bytes) -> None:
+    kernel.ring.write(record, room=2048)
+    kernel.drain()
+    assert losses(kernel) == [Loss(LossCause.MALFORMED, (1 << len(Scope)) - 1, 1)]
+
+
+def test_a_message_behind_another_is_not_read(kernel: BpfKernel) -> None:
+    """The program hands over one; what is behind it is room that was not needed."""
+    both = netlink_bytes.encode(ADDRESSES[0]) + netlink_bytes.encode(ADDRESSES[1])
+    kernel.ring.write(raw(both))
+    assert only(kernel).payload == ADDRESSES[0].payload
 
 
 def test_a_failed_reserve_is_a_loss_of_its_scope_alone_and_once(kernel: BpfKernel) -> None:

@@ -38,6 +38,7 @@ def declarations(path: str) -> list[str]:
         line for line in text_of(path).splitlines() if not line.startswith(("#", "_Static_assert"))
     )
     code = re.sub(r"\b__u(8|16|32|64)\b", r"uint\1_t", code)
+    code = re.sub(r"\bunsigned long long\b", "uint64_t", code)
     pieces = re.findall(r"[^;{]+(?:\{.*?\})?\s*;", code, flags=re.DOTALL)
     return [" ".join(piece.split()) for piece in pieces]
 

@@ -31,7 +31,7 @@ __all__ = ["NativeEngine"]
 
 _ROW = Struct("=6I4B4x16s16s4BI24Q16s")
 """struct at_row; decoded as a whole, since reading field by field costs ten times as much."""
-_APPLIED = Struct("=27Q")
+_APPLIED = Struct(f"={3 * lib.AT_KINDS}Q")
 _DIRTY_ROOM = 64
 _DRIFT_BYTES = 16 * 2048
 
