@@ -106,7 +106,8 @@ static __always_inline int filter(struct __sk_buff *skb, const bool tasks)
 {
 	struct message msg = { .skb = skb };
 	enum verdict verdict = LOST;
-	__u32 scopes = ALL_SCOPES, row;
+	bool whole;
+	__u32 row;
 	struct at_count *count;
 
 	load(&msg, 0, &msg.head, sizeof(msg.head));
@@ -117,7 +118,8 @@ static __always_inline int filter(struct __sk_buff *skb, const bool tasks)
 	if (!count)
 		return 0;
 	add(&count->seen);
-	if (is_one_message(&msg)) {
+	whole = is_one_message(&msg);
+	if (whole) {
 		verdict = judge(&msg, tasks);
 		if (verdict == DROP) {
 			add(&count->dropped);
@@ -127,13 +129,12 @@ static __always_inline int filter(struct __sk_buff *skb, const bool tasks)
 			msg.boot_ns = bpf_ktime_get_boot_ns();
 			verdict = write_raw(&msg, tasks);
 		}
-		scopes = scopes_of(&msg);
 	}
 	if (verdict == WRITTEN) {
 		add(&count->emitted);
 		return 0;
 	}
-	lose(scopes);
+	lose(whole ? scopes_of(&msg) : ALL_SCOPES);
 	add(&count->lost);
 	return 0;
 }

@@ -9,29 +9,27 @@
 /* In the padding of what `links` holds: the record woke nobody. */
 #define QUIET pad1
 
-/* All ones where the words of a name are as a mask says, else 0; an entry that is not used takes
- * nothing. */
-static __always_inline __u64 matches(const __u64 name[2], __u64 mask0, __u64 mask1, __u64 value0,
-				     __u64 value1)
+/* The sign of the result: whether the words of a name are as a mask says. */
+static __always_inline __u64 matches(const __u64 name[2], const struct at_name_mask *mask)
 {
-	__u64 differ = ((name[0] & mask0) ^ value0) | ((name[1] & mask1) ^ value1);
+	__u64 differ = ((name[0] & mask->mask[0]) ^ mask->value[0]) |
+		       ((name[1] & mask->mask[1]) ^ mask->value[1]);
 
-	return ~((differ | -differ) | ~(mask0 | -mask0));
+	return ~(differ | -differ);
 }
 
 /*
  * No branch within, and no end but that of the array: as many ways through it as
- * entries would be too many for the verifier.
+ * entries would be too many for the verifier. What lies behind the last entry in use
+ * is masked by the sign of i - n.
  */
-static __always_inline bool matches_name(const struct at_name_mask *mask, const int n,
-					 const char *name)
+static __always_inline bool matches_name(const struct at_name_mask *mask, __u64 n, const char *name)
 {
 	__u64 any = 0;
 
 #pragma clang loop unroll(disable)
-	for (int i = 0; i < n; i++) {
-		any |= matches((const void *)name, mask->mask[0], mask->mask[1], mask->value[0],
-			       mask->value[1]);
+	for (__u64 i = 0; i < AT_QUIET_NAMES_MAX; i++) {
+		any |= matches((const void *)name, mask) & (i - n);
 		STEP(mask);
 	}
 	return (__s64)any < 0;
@@ -40,12 +38,14 @@ static __always_inline bool matches_name(const struct at_name_mask *mask, const 
 static __always_inline bool matches_kind(const struct at_filter *filter, const char *kind)
 {
 	const __u64(*quiet)[2] = (const void *)filter->quiet_kinds;
-	__u64 any = 0;
+	const __u64 *word = (const void *)kind;
+	__u64 any = 0, n = filter->n_quiet_kinds;
 
 #pragma clang loop unroll(disable)
-	for (int i = 0; i < AT_QUIET_KINDS_MAX; i++) {
-		any |= matches((const void *)kind, (__s64)((*quiet)[0] | -(*quiet)[0]) >> 63, ~0ull,
-			       (*quiet)[0], (*quiet)[1]);
+	for (__u64 i = 0; i < AT_QUIET_KINDS_MAX; i++) {
+		__u64 differ = (word[0] ^ (*quiet)[0]) | (word[1] ^ (*quiet)[1]);
+
+		any |= ~(differ | -differ) & (i - n);
 		STEP(quiet);
 	}
 	return (__s64)any < 0;
@@ -54,9 +54,9 @@ static __always_inline bool matches_kind(const struct at_filter *filter, const c
 /* No selection can choose it, and no choice depends on it. */
 static __always_inline bool is_quiet(const struct at_filter *filter, const struct at_link *link)
 {
-	return (matches_name(filter->quiet_names, AT_QUIET_NAMES_MAX, link->name) ||
+	return (matches_name(filter->quiet_names, filter->n_quiet_names, link->name) ||
 		matches_kind(filter, link->kind)) &&
-	       !matches_name(filter->loud_names, AT_QUIET_NAMES_MAX, link->name) &&
+	       !matches_name(filter->loud_names, filter->n_loud_names, link->name) &&
 	       !bpf_map_lookup_elem(AT_MAP(watched), &link->ifindex);
 }
 

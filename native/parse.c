@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <linux/fib_rules.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/nexthop.h>
@@ -435,6 +436,34 @@ static int parse_nexthop(const struct message *msg, struct at_nexthop *nh, int *
 	return (int)(sizeof(*nh) + nh->n_members * sizeof(nh->member[0]));
 }
 
+static int parse_rule(const struct message *msg, struct at_rule *rule)
+{
+	struct fib_rule_hdr frh;
+	struct at_attrs attrs;
+	struct at_attr attr;
+	int more;
+
+	TRY(body(msg, &frh, sizeof(frh), &attrs));
+	/* Multicast routing has rules of its own. */
+	if (!is_ip(frh.family))
+		return 0;
+	*rule = (struct at_rule){
+		.table = frh.table,
+		.family = frh.family,
+		.action = frh.action,
+	};
+	while ((more = at_attr_next(&attrs, &attr)) > 0) {
+		if (attr.type == FRA_TABLE)
+			TRY(at_attr_get(&attr, &rule->table, sizeof(rule->table)));
+		else if (attr.type == FRA_PRIORITY)
+			TRY(at_attr_get(&attr, &rule->priority, sizeof(rule->priority)));
+	}
+	TRY(more);
+	if (frh.action != FR_ACT_TO_TBL)
+		rule->table = 0;
+	return sizeof(*rule);
+}
+
 int at_parse(const void *data, size_t len, uint64_t boot_ns, uint32_t flags, void *out)
 {
 	void *payload = (uint8_t *)out + sizeof(struct at_header);
@@ -469,6 +498,11 @@ int at_parse(const void *data, size_t len, uint64_t boot_ns, uint32_t flags, voi
 	case RTM_DELNEXTHOP:
 		kind = AT_KIND_NEXTHOP;
 		size = parse_nexthop(&msg, payload, &truncated);
+		break;
+	case RTM_NEWRULE:
+	case RTM_DELRULE:
+		kind = AT_KIND_RULE;
+		size = parse_rule(&msg, payload);
 		break;
 	default:
 		return 0;

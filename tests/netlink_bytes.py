@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from tracker.capture.payload import Addr, Leg, Link, Nexthop, Op, Route
+from tracker.capture.payload import Addr, Leg, Link, Nexthop, Op, Route, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 RTM_NEWLINK = 16
 RTM_NEWADDR = 20
 RTM_NEWROUTE = 24
+RTM_NEWRULE = 32
 RTM_NEWNEXTHOP = 104
 
 AF_INET = 2
 RT_TABLE_COMPAT = 252
+FR_ACT_TO_TBL = 1
 USER_HZ = 100
 
 Attribute = tuple[int, bytes]
@@ -71,6 +73,8 @@ def parts(record: Record) -> tuple[int, bytes, list[Attribute]]:
         return (RTM_NEWLINK, *_link(payload))
     if isinstance(payload, Route):
         return (RTM_NEWROUTE, *_route(payload))
+    if isinstance(payload, Rule):
+        return (RTM_NEWRULE, *_rule(payload))
     assert isinstance(payload, Nexthop)
     return (RTM_NEWNEXTHOP, *_nexthop(payload))
 
@@ -165,4 +169,13 @@ def _nexthop(p: Nexthop) -> tuple[bytes, list[Attribute]]:
         weights = ((member.id, member.weight - 1) for member in p.members)
         group = (struct.pack("=IBBxx", id_, low & 0xFF, low >> 8) for id_, low in weights)
         pairs.append((2, b"".join(group)))
+    return head, pairs
+
+
+def _rule(p: Rule) -> tuple[bytes, list[Attribute]]:
+    short = p.table if p.table < 256 else RT_TABLE_COMPAT
+    head = struct.pack("=B3xB2xBI", p.family, short, p.action, 0)
+    pairs = [(6, u32(p.priority))] if p.priority else []
+    if p.action == FR_ACT_TO_TBL:
+        pairs.append((15, u32(p.table)))
     return head, pairs

@@ -35,6 +35,7 @@ from tracker.capture.payload import (
     Payload,
     Record,
     Route,
+    Rule,
 )
 from tracker.capture.record import decode
 
@@ -46,6 +47,7 @@ A6 = bytes([0x20, 1, 0xD, 0xB8, *[0] * 11, 1])
 B6 = bytes([0xFE, 0x80, *[0] * 13, 1])
 LOCAL_TABLE = 255
 CLONED = 0x200
+TO_TABLE = 1
 
 
 def payload_of(raw: bytes, flags: int = 0) -> Payload:
@@ -79,6 +81,10 @@ def route(
 
 def nexthop(pairs: list[Attribute], family: int = V4) -> bytes:
     return message(104, struct.pack("=BBBxI", family, 0, 4, 0) + attributes(pairs))
+
+
+def rule(pairs: list[Attribute], family: int = V4, *, table: int = 0, action: int = 1) -> bytes:
+    return message(32, struct.pack("=B3xB2xBI", family, table, action, 0) + attributes(pairs))
 
 
 def legs_of(raw: bytes) -> tuple[Leg, ...]:
@@ -201,7 +207,19 @@ def nexthops(draw: st.DrawFn) -> Nexthop:
     )
 
 
-RECORDS = st.builds(Record, HEADERS, addrs() | links() | routes() | nexthops(), st.none())
+@st.composite
+def rules(draw: st.DrawFn) -> Rule:
+    action = draw(st.integers(0, 9))
+    return Rule(
+        family=draw(FAMILIES),
+        priority=draw(U32),
+        table=draw(U32) if action == TO_TABLE else 0,
+        action=action,
+    )
+
+
+PAYLOADS = addrs() | links() | routes() | nexthops() | rules()
+RECORDS = st.builds(Record, HEADERS, PAYLOADS, st.none())
 
 
 @given(record=RECORDS, data=st.data())
@@ -399,6 +417,19 @@ def test_a_group_of_more_members_than_a_record_holds_is_cut_and_said() -> None:
     assert decode(raw).header.flags == F_TRUNCATED
 
 
+def test_the_table_of_a_rule_is_fra_table_else_the_header() -> None:
+    assert payload_of(rule([(6, u32(9)), (15, u32(1000))], table=252)) == Rule(V4, 9, 1000, 1)
+    assert payload_of(rule([], V6, table=254)) == Rule(V6, 0, 254, 1)
+
+
+def test_a_rule_that_leads_to_no_table_has_none() -> None:
+    assert payload_of(rule([(15, u32(7))], table=7, action=7)) == Rule(V4, action=7)
+
+
+def test_rules_of_multicast_routing_are_not_for_us() -> None:
+    assert parse(rule([], 128)) is None
+
+
 def test_types_that_nobody_asked_for_are_not_for_us() -> None:
     assert parse(message(28, bytes(64))) is None
     assert parse(message(3, bytes(4))) is None
@@ -443,6 +474,9 @@ MALFORMED = {
     "nexthop without id": nexthop([(5, u32(7))]),
     "nexthop with id 0": nexthop([(1, u32(0)), (5, u32(7))]),
     "group of odd size": nexthop([(1, u32(9)), (2, bytes(9))], family=0),
+    "no room for the rule": message(32, bytes([V4])),
+    "short table of a rule": rule([(15, u16(7))]),
+    "short priority of a rule": rule([(6, u16(7))]),
     "gateway of no family": nexthop([(1, u32(9)), (6, A4)], family=0),
 }
 
