@@ -42,7 +42,7 @@ def create_maps(ring_bytes: int) -> Maps:
     made = ffi.new("struct at_bpf *")
     error = -lib.at_bpf_create(made, ring_bytes)
     if error in {errno.EPERM, errno.EACCES}:
-        raise NotPermittedError(f"cannot make BPF maps: {os.strerror(error)}")
+        raise NotPermittedError(f"cannot make BPF maps without CAP_BPF: {os.strerror(error)}")
     if error:
         raise UnsupportedError(f"cannot make BPF maps: {os.strerror(error)}")
     filters = {"filter0": made.filter[0], "filter1": made.filter[1]}
