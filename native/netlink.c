@@ -19,6 +19,7 @@
 
 /* Datagrams between two looks at what else is due. */
 #define READ_LIMIT 256
+#define LOOK_EVERY 64
 
 uint64_t at_boot_ns(void)
 {
@@ -28,10 +29,15 @@ uint64_t at_boot_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The socket of the BPF tier has news only where something went wrong, and then wakes us. */
+/* The socket of the BPF tier has news only where something went wrong, and then ends our sleep; who
+ * never sleeps looks now and then. */
 static int read_some(struct at_source *s)
 {
-	return s->feed ? at_feed_read(s, READ_LIMIT) : at_socket_read(s, READ_LIMIT);
+	int err = s->feed ? at_feed_read(s, READ_LIMIT) : 0;
+
+	if (err < 0 || (s->feed && ++s->awake % LOOK_EVERY))
+		return err;
+	return at_socket_read(s, READ_LIMIT);
 }
 
 int at_source_catch_up(struct at_source *s)

@@ -36,6 +36,7 @@ struct at_source {
 	int timer_fd;
 	uint64_t armed; /* deadline of the timer, UINT64_MAX = none */
 	uint32_t seq;
+	uint32_t awake;	      /* reads without a look at the socket */
 	int congested;	      /* the kernel drops what comes until the queue was empty once */
 	struct at_feed *feed; /* of the BPF tier; NULL: messages come through the socket */
 	struct at_tap tap;

@@ -52,6 +52,7 @@ class Opened:
         self.source.tap(1 << 20)
         self.resync()
         self.records()
+        self.engine.changed()
 
     def set_table(self, table: int) -> None:
         self.engine.set_policy(0, default_route_policy(families=FAMILIES, table=table))
@@ -93,9 +94,11 @@ class Opened:
 
     def settle(self) -> None:
         """Wait for a moment, which is when the kernel is told which links wake."""
-        self.source.drain()
-        self.engine.changed()
-        assert self.source.wait(boot_ns() + 5 * MS) == Wake.TIMEOUT
+        woken = Wake(0)
+        while woken != Wake.TIMEOUT:
+            self.engine.changed()
+            self.records()
+            woken = self.source.wait(boot_ns() + 5 * MS)
 
 
 @pytest.fixture
@@ -123,6 +126,11 @@ def open_source(node: Namespace) -> Iterator[Callable[..., Opened]]:
             opened.source.close()
 
 
+def duplicate(opened: Opened) -> socket.socket:
+    """The socket of a source."""
+    return socket.socket(fileno=os.dup(opened.source.fileno()))
+
+
 class WakeUps:
     """Whether the kernel woke the readers of a ring, asleep or not: data alone is no event."""
 
@@ -147,10 +155,11 @@ def test_changes_come_through_the_ring_alone(
     node.ip("route add 10.0.0.0/8 via 192.0.2.1")
     node.ip("link set eth0 mtu 1400")
     node.ip("link set eth0 down")
-    with pytest.raises(BlockingIOError):
-        socket.socket(fileno=os.dup(opened.source.fileno())).recv(1, socket.MSG_DONTWAIT)
+    with duplicate(opened) as its, pytest.raises(BlockingIOError):
+        its.recv(1, socket.MSG_DONTWAIT)
     opened.source.drain()
-    assert opened.records() == [
+    # Once more, maybe, when the kernel has judged the carrier.
+    assert list(dict.fromkeys(opened.records())) == [
         "RTM_NEWADDR 192.0.2.12/24 eth0",
         "RTM_NEWROUTE default via 192.0.2.2 dev eth0 metric 7",
         "RTM_NEWLINK eth0",
@@ -215,7 +224,7 @@ def test_a_link_that_found_no_room_is_told_again(
 ) -> None:
     """What the program remembers of a link is what is in the ring, not what it saw."""
     opened = open_source(ring=SMALLEST_RING)
-    node.batch([f"addr add 192.0.2.{number}/24 dev eth0" for number in range(20, 220)])
+    node.batch(["link set eth0 promisc on", "link set eth0 promisc off"] * 40)
     node.ip("link set eth0 down")
     assert opened.source.counters()["lost.RTM_NEWLINK"] > 0
     opened.resync()
@@ -229,11 +238,10 @@ def test_a_link_that_found_no_room_is_told_again(
 @contextlib.contextmanager
 def detached(opened: Opened) -> Iterator[None]:
     """Without the program on the socket, as if somebody had taken it off."""
-    duplicate = socket.socket(fileno=os.dup(opened.source.fileno()))
-    duplicate.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
-    yield
-    duplicate.setsockopt(socket.SOL_SOCKET, SO_ATTACH_BPF, opened.program)
-    duplicate.close()
+    with duplicate(opened) as its:
+        its.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
+        yield
+        its.setsockopt(socket.SOL_SOCKET, SO_ATTACH_BPF, opened.program)
 
 
 def test_messages_without_the_filter_are_a_loss_and_are_not_read(
@@ -315,12 +323,14 @@ def test_quiet_links_wake_nobody_and_are_read_with_what_comes_next(
     node: Namespace, open_source: Callable[..., Opened]
 ) -> None:
     opened = open_source()
+    node.ip("link set eth0 alias x")
     opened.settle()
     wake_ups = WakeUps(opened)
     node.ip("link add veth9 type veth peer name veth8")
     node.ip("link set veth9 up")
     node.ip("link set veth8 up")
-    node.ip("link set eth0 alias x")
+    # No news of a link that matters.
+    node.ip("link set eth0 alias y")
     assert not wake_ups.came(0)
     node.ip("addr add 192.0.2.12/24 dev eth0")
     assert wake_ups.came()
@@ -328,7 +338,6 @@ def test_quiet_links_wake_nobody_and_are_read_with_what_comes_next(
     opened.source.drain()
     assert opened.link("veth9").flags & 1
     assert opened.link("veth8").flags & 1
-    opened.audit()
 
 
 def test_many_quiet_links_wake_before_the_ring_is_full(
@@ -360,7 +369,7 @@ def test_a_link_that_is_renamed_into_a_quiet_name_wakes(
     assert not wake_ups.came(0)
     wake_ups.close()
     opened.source.drain()
-    opened.audit()
+    assert not opened.link("veth7").flags & 1
 
 
 @pytest.mark.parametrize(
@@ -391,7 +400,7 @@ def test_a_quiet_link_that_a_choice_depends_on_wakes(
     assert wake_ups.came()
     wake_ups.close()
     opened.resync()
-    opened.audit()
+    assert not opened.link("wg9").flags & 1
 
 
 def test_a_link_is_watched_no_longer_than_it_matters(
