@@ -80,7 +80,7 @@ def test_the_text_compiles_here(node: Namespace, follow: Callable[[], Following]
 
 
 def test_doctor_tells_the_truth() -> None:
-    command = [sys.executable, "-m", "tracker.cli.main", "doctor", "--output", "json"]
+    command = [str(Path(sys.executable).with_name("addrtracker")), "doctor", "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
