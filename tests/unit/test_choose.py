@@ -2,42 +2,90 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tracker.capture import choose
+from tracker.capture import choose, loader
 from tracker.capture.choose import open_source
-from tracker.errors import NotPermittedError, UnsupportedError, UsageError
+from tracker.errors import LoadError, NotPermittedError, UnsupportedError, UsageError
 
 
 @pytest.fixture
 def no_extension(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("tracker._engine", "tracker.capture.netlink", "tracker.engine.native"):
+    capture = "tracker.capture"
+    for name in (
+        "tracker._engine",
+        f"{capture}.netlink",
+        f"{capture}.bpf",
+        "tracker.engine.native",
+    ):
         monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.fixture
+def no_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither prebuilt objects nor sources."""
+    monkeypatch.setattr(loader, "FILES", Path("/nowhere"))
 
 
 def test_the_best_that_loads_is_taken() -> None:
     chosen = open_source()
-    assert (chosen.source.name, chosen.source.engine.name) == ("netlink", "native")
+    assert (chosen.source.name, chosen.source.engine.name) == ("bpf", "native")
+    assert chosen.source.loader == "libbpf"  # type: ignore[attr-defined]
     assert chosen.passed_over == ()
     chosen.source.close()
+
+
+def test_one_look_loads_nothing_into_the_kernel() -> None:
+    chosen = open_source(once=True)
+    assert chosen.source.name == "netlink"
+    assert chosen.passed_over == ()
+    chosen.source.close()
+
+
+def test_what_is_asked_for_is_loaded_for_one_look_too() -> None:
+    chosen = open_source("bpf", once=True)
+    assert chosen.source.name == "bpf"
+    chosen.source.close()
+
+
+@pytest.mark.usefixtures("no_loader")
+def test_a_plain_socket_is_taken_where_nothing_can_be_loaded() -> None:
+    chosen = open_source()
+    assert chosen.source.name == "netlink"
+    [line] = chosen.passed_over
+    assert line.startswith("source bpf: loader libbpf: no prebuilt object: ")
+    assert "; loader bcc: no source for BCC: /nowhere/filter.bpf.c is missing" in line
+    chosen.source.close()
+
+
+@pytest.mark.usefixtures("no_loader")
+@pytest.mark.parametrize("name", ["libbpf", "bcc"])
+def test_a_loader_that_is_asked_for_is_not_replaced(name: str) -> None:
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(LoadError, match=r"^no (prebuilt object|source for BCC): "):
+        open_source("bpf", loader=name)
+    assert len(os.listdir("/proc/self/fd")) == descriptors, "maps are left open"
 
 
 @pytest.mark.usefixtures("no_extension")
 def test_without_the_extension_python_does_it_and_says_why() -> None:
     chosen = open_source()
     assert (chosen.source.name, chosen.source.engine.name) == ("pyroute2", "reference")
-    [line] = chosen.passed_over
-    assert line.startswith("source netlink: the extension tracker._engine cannot be loaded: ")
+    bpf, netlink = chosen.passed_over
+    assert bpf.startswith("source bpf: the extension tracker._engine cannot be loaded: ")
+    assert netlink.startswith("source netlink: the extension tracker._engine cannot be loaded: ")
     assert chosen.source.engine.dirty(), "nothing has been read yet"
     chosen.source.close()
 
 
 @pytest.mark.usefixtures("no_extension")
 @pytest.mark.parametrize(
-    "wanted", [("netlink", "auto"), ("auto", "native"), ("pyroute2", "native")]
+    "wanted", [("bpf", "auto"), ("netlink", "auto"), ("auto", "native"), ("pyroute2", "native")]
 )
 def test_what_is_asked_for_by_name_is_not_replaced(wanted: tuple[str, str]) -> None:
     with pytest.raises(UnsupportedError, match=r"tracker\._engine cannot be loaded"):
@@ -48,13 +96,14 @@ def test_no_permission_is_no_reason_to_say_nothing(monkeypatch: pytest.MonkeyPat
     def refuse(*_: Any) -> None:
         raise NotPermittedError("cannot open a netlink socket: Operation not permitted")
 
-    monkeypatch.setattr(choose, "_netlink", refuse)
-    monkeypatch.setattr(choose, "_pyroute2", refuse)
+    for name in ("_bpf", "_netlink", "_pyroute2"):
+        monkeypatch.setattr(choose, name, refuse)
     with pytest.raises(UnsupportedError) as raised:
         open_source()
+    refused = "cannot open a netlink socket: Operation not permitted"
     assert str(raised.value) == (
-        "no source works here: source netlink: cannot open a netlink socket: Operation not "
-        "permitted; source pyroute2: cannot open a netlink socket: Operation not permitted"
+        f"no source works here: source bpf: {refused}; source netlink: {refused}; source pyroute2: "
+        f"{refused}"
     )
 
 
@@ -64,9 +113,10 @@ def test_the_reference_engine_has_a_source() -> None:
     chosen.source.close()
 
 
-def test_netlink_feeds_one_engine_only() -> None:
-    with pytest.raises(UsageError, match="feeds the native engine only"):
-        open_source("netlink", "reference")
+@pytest.mark.parametrize("source", ["bpf", "netlink"])
+def test_a_source_in_c_feeds_one_engine_only(source: str) -> None:
+    with pytest.raises(UsageError, match=f"source {source} feeds the native engine only"):
+        open_source(source, "reference")
 
 
 @pytest.mark.parametrize("extension", [True, False])
