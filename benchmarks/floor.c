@@ -198,13 +198,11 @@ static void set_filter(void)
 		die("filter", errno);
 }
 
+/* Nothing but the message: the program drops what else there could be. */
 static void look_at_record(const struct at_header *head)
 {
-	const struct at_addr *addr = (const void *)(head + 1);
-
-	messages++;
-	if (head->kind == AT_KIND_ADDR && !memcmp(addr->local, wanted, sizeof(wanted)))
-		saw();
+	if (head->kind == AT_KIND_RAW)
+		look_at((struct nlmsghdr *)((struct at_raw *)(head + 1) + 1));
 }
 
 static void read_ring(const uint8_t *data)

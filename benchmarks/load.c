@@ -259,7 +259,7 @@ static double links(const char *name, unsigned count, const char *path)
 		die(path, errno);
 	for (unsigned n = 0; n < count; n++) {
 		snprintf(near, sizeof(near), "%.8s%u", name, n);
-		snprintf(far, sizeof(far), "far%u", n);
+		snprintf(far, sizeof(far), "%.8s%up", name, n);
 		make_pair(near, far);
 		move(far, netns);
 		set_up(near);
@@ -332,9 +332,10 @@ int main(int argc, char **argv)
 		printf("{\"add_seconds\": %.6f, \"delete_seconds\": %.6f, ", add, del);
 	} else {
 		for (unsigned n = 0; n < count; n++) {
+			/* Never two in a row: a reader may take them for none. */
 			wait_until(flips.next);
+			flips.next = clock_ns(CLOCK_BOOTTIME) + flips.every;
 			flip();
-			flips.next += flips.every;
 		}
 		printf("{");
 	}
