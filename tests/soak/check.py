@@ -125,7 +125,7 @@ class Follower:
             for scope in Scope:
                 source.dump(scope)
             _feed(reference, fresh.snapshot())
-            ours, theirs = _state(engine.snapshot()), _state(fresh.snapshot())
+            ours, theirs = comparable(engine.snapshot()), comparable(fresh.snapshot())
             if ours != theirs:
                 return f"state: {_first(ours, theirs)}"
             return self._ranking(reference)
@@ -170,7 +170,7 @@ def _mark(scope: Scope, phase: Phase) -> bytes:
     return encode(Record(Header(), Dump(scope, phase)))
 
 
-def _state(snapshot: bytes) -> list[Any]:
+def comparable(snapshot: bytes) -> list[Any]:
     """The state without what the kernel changes silently and we do not use.
 
     The order of IPv4 routes of one metric matters: a delete takes the first that fits.
