@@ -38,6 +38,7 @@ static __always_inline bool covers_target(const struct message *msg, const struc
 {
 	struct attrs attrs = { sizeof(msg->head) + sizeof(*rtm), msg->head.len };
 	const struct at_target *target = filter->targets;
+	__u32 length = rtm->family == WIRE_AF_INET ? 4 : 16;
 	__u64 dst[2] = {}, mask[2];
 	struct attr attr;
 	place_t at = 0;
@@ -48,8 +49,8 @@ static __always_inline bool covers_target(const struct message *msg, const struc
 		keep(&attr, WIRE_RTA_DST, &at);
 	}
 	if (rtm->dst_len) {
-		/* Not where it is looked for: user space will see. */
-		if (!at || !load(msg, offset_of(at), dst, rtm->family == WIRE_AF_INET ? 4 : 16))
+		/* Not where it is looked for, or not as long: user space will see. */
+		if (length_of(at) < length || !load(msg, offset_of(at), dst, length))
 			return true;
 	}
 	mask_of(rtm->dst_len, mask);

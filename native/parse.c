@@ -154,9 +154,9 @@ static int parse_linkinfo(const struct at_attr *info, struct at_link *link)
 
 static int parse_link(const struct message *msg, struct at_link *link)
 {
+	struct at_attr attr, info = { 0 };
 	struct ifinfomsg ifi;
 	struct at_attrs attrs;
-	struct at_attr attr;
 	int more, wireless = 0;
 
 	TRY(body(msg, &ifi, sizeof(ifi), &attrs));
@@ -186,7 +186,7 @@ static int parse_link(const struct message *msg, struct at_link *link)
 			TRY(at_attr_get(&attr, &link->operstate, sizeof(link->operstate)));
 			break;
 		case IFLA_LINKINFO:
-			TRY(parse_linkinfo(&attr, link));
+			info = attr;
 			break;
 		case IFLA_WIRELESS:
 			wireless = 1;
@@ -194,6 +194,7 @@ static int parse_link(const struct message *msg, struct at_link *link)
 		}
 	}
 	TRY(more);
+	TRY(parse_linkinfo(&info, link));
 	/* An event of a wireless driver says nothing but the name: no master, kind, or MTU
 	 * (wireless_nlevent_flush). */
 	return wireless ? 0 : (int)sizeof(*link);

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.messages import V4, V6, addr, link, nexthop, route, rule
 from tests.netlink_bytes import (
-    Attribute,
     attribute,
     attributes,
     encode,
@@ -19,6 +19,7 @@ from tests.netlink_bytes import (
     u16,
     u32,
 )
+from tests.strategies import CLONED, LOCAL_TABLE, RECORDS, U8
 from tracker.capture.netlink import parse
 from tracker.capture.payload import (
     F_DUMP,
@@ -26,12 +27,10 @@ from tracker.capture.payload import (
     FOREVER,
     LEGS_MAX,
     Addr,
-    Header,
     Leg,
     Link,
     Member,
     Nexthop,
-    Op,
     Payload,
     Record,
     Route,
@@ -39,52 +38,16 @@ from tracker.capture.payload import (
 )
 from tracker.capture.record import decode
 
-V4 = 2
-V6 = 10
 A4 = bytes([192, 0, 2, 1])
 B4 = bytes([192, 0, 2, 2])
 A6 = bytes([0x20, 1, 0xD, 0xB8, *[0] * 11, 1])
 B6 = bytes([0xFE, 0x80, *[0] * 13, 1])
-LOCAL_TABLE = 255
-CLONED = 0x200
-TO_TABLE = 1
 
 
 def payload_of(raw: bytes, flags: int = 0) -> Payload:
     record = parse(raw, flags=flags)
     assert record is not None
     return decode(record).payload
-
-
-def addr(pairs: list[Attribute], family: int = V4, prefixlen: int = 24, flags: int = 0) -> bytes:
-    head = struct.pack("=BBBBI", family, prefixlen, flags, 0, 7)
-    return message(20, head + attributes(pairs))
-
-
-def link(pairs: list[Attribute], family: int = 0, kind: int = 16) -> bytes:
-    head = struct.pack("=BxHIII", family, 1, 7, 0x1043, 0)
-    return message(kind, head + attributes(pairs))
-
-
-def route(
-    pairs: list[Attribute],
-    family: int = V4,
-    *,
-    table: int = 254,
-    flags: int = 0,
-    kind: int = 24,
-    src_len: int = 0,
-) -> bytes:
-    head = struct.pack("=8BI", family, 0, src_len, 0, table, 3, 0, 1, flags)
-    return message(kind, head + attributes(pairs))
-
-
-def nexthop(pairs: list[Attribute], family: int = V4) -> bytes:
-    return message(104, struct.pack("=BBBxI", family, 0, 4, 0) + attributes(pairs))
-
-
-def rule(pairs: list[Attribute], family: int = V4, *, table: int = 0, action: int = 1) -> bytes:
-    return message(32, struct.pack("=B3xB2xBI", family, table, action, 0) + attributes(pairs))
 
 
 def legs_of(raw: bytes) -> tuple[Leg, ...]:
@@ -94,132 +57,6 @@ def legs_of(raw: bytes) -> tuple[Leg, ...]:
 
 
 # Any record survives the way through the kernel's format.
-
-FAMILIES = st.sampled_from([V4, V6])
-U8 = st.integers(0, 255)
-U32 = st.integers(0, 2**32 - 1)
-NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789.-_", min_size=1, max_size=15)
-HEADERS = st.builds(
-    Header,
-    op=st.sampled_from(Op),
-    boot_ns=st.integers(0, 2**64 - 1),
-    nl_flags=st.integers(0, 2**16 - 1),
-    seq=st.just(0),
-    flags=st.just(0),
-    portid=U32,
-    slot=st.just(0),
-)
-
-
-def address_of(family: int, smallest: int = 0) -> st.SearchStrategy[bytes]:
-    length = 4 if family == V4 else 16
-    numbers = st.integers(smallest, 2 ** (length * 8) - 1)
-    return numbers.map(lambda number: number.to_bytes(length, "big"))
-
-
-@st.composite
-def addrs(draw: st.DrawFn) -> Addr:
-    family = draw(FAMILIES)
-    local = draw(address_of(family))
-    peers = address_of(family, 1).filter(lambda peer: peer != local)
-    return Addr(
-        family=family,
-        ifindex=draw(U32),
-        local=local,
-        prefixlen=draw(st.integers(0, 32 if family == V4 else 128)),
-        peer=draw(st.just(b"") | peers),
-        flags=draw(U32),
-        valid=draw(U32),
-        preferred=draw(U32),
-        cstamp=draw(U32),
-        priority=draw(U32),
-        scope=draw(U8),
-        proto=draw(U8),
-    )
-
-
-@st.composite
-def links(draw: st.DrawFn) -> Link:
-    kind = draw(st.sampled_from(["", "vrf", "bond", "veth", "openvswitch"]) | NAMES)
-    return Link(
-        ifindex=draw(U32),
-        name=draw(NAMES),
-        flags=draw(U32),
-        master=draw(U32),
-        lower=draw(U32),
-        vrf_table=draw(U32) if kind == "vrf" else 0,
-        mtu=draw(U32),
-        type=draw(st.integers(0, 2**16 - 1)),
-        operstate=draw(U8),
-        kind=kind,
-    )
-
-
-@st.composite
-def gateways(draw: st.DrawFn) -> tuple[int, bytes]:
-    family = draw(st.sampled_from([0, V4, V6]))
-    return (family, draw(address_of(family)) if family else b"")
-
-
-@st.composite
-def legs(draw: st.DrawFn) -> Leg:
-    return Leg(draw(U32), draw(st.integers(1, 256)), draw(U8), *draw(gateways()))
-
-
-@st.composite
-def routes(draw: st.DrawFn) -> Route:
-    family = draw(FAMILIES)
-    return Route(
-        family=family,
-        table=draw(U32.filter(lambda table: table != LOCAL_TABLE)),
-        metric=draw(U32),
-        dst_len=draw(st.integers(0, 32 if family == V4 else 128)),
-        dst=draw(st.just(b"") | address_of(family, 1)),
-        tos=draw(U8),
-        proto=draw(U8),
-        type=draw(U8),
-        scope=draw(U8),
-        pref=draw(st.sampled_from([0, 1, 3])),
-        prefsrc=draw(st.just(b"") | address_of(family, 1)),
-        nh_id=draw(U32),
-        expires=draw(st.integers(0, 2**31 // 100)) if family == V6 else 0,
-        rtm_flags=draw(U32.map(lambda flags: flags & ~CLONED)),
-        legs=tuple(draw(st.lists(legs(), max_size=LEGS_MAX))),
-    )
-
-
-@st.composite
-def nexthops(draw: st.DrawFn) -> Nexthop:
-    family = draw(st.sampled_from([0, V4, V6]))
-    has_gateway = family and draw(st.booleans())
-    members = st.builds(Member, id=U32, weight=st.integers(1, 2**16 - 1))
-    return Nexthop(
-        id=draw(st.integers(1, 2**32 - 1)),
-        family=family,
-        oif=draw(U32),
-        flags=draw(U32),
-        proto=draw(U8),
-        gw_family=family if has_gateway else 0,
-        gw=draw(address_of(family)) if has_gateway else b"",
-        blackhole=draw(st.booleans()),
-        fdb=draw(st.booleans()),
-        members=tuple(draw(st.lists(members, max_size=LEGS_MAX))),
-    )
-
-
-@st.composite
-def rules(draw: st.DrawFn) -> Rule:
-    action = draw(st.integers(0, 9))
-    return Rule(
-        family=draw(FAMILIES),
-        priority=draw(U32),
-        table=draw(U32) if action == TO_TABLE else 0,
-        action=action,
-    )
-
-
-PAYLOADS = addrs() | links() | routes() | nexthops() | rules()
-RECORDS = st.builds(Record, HEADERS, PAYLOADS, st.none())
 
 
 @given(record=RECORDS, data=st.data())
@@ -319,6 +156,13 @@ def test_a_table_in_the_data_of_another_kind_is_no_vrf() -> None:
         payload = payload_of(link([(3, b"x\0"), (18, attributes([(2, data), (1, kind)]))]))
         assert isinstance(payload, Link)
         assert payload.vrf_table == table
+
+
+def test_of_an_attribute_that_comes_twice_the_last_one_counts() -> None:
+    infos = [(18, attributes([(1, kind)])) for kind in (b"bond\0", b"veth\0")]
+    payload = payload_of(link([(3, b"a\0"), (18, b"broken"), *infos, (3, b"b\0")]))
+    assert isinstance(payload, Link)
+    assert (payload.name, payload.kind) == ("b", "veth")
 
 
 def test_a_name_that_does_not_end_is_cut() -> None:
