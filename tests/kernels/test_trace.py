@@ -70,7 +70,7 @@ def traces(
     )
     with host.entered():
         made = Traces(host, tmp_path, request.param)
-        made.expect(FIRST)
+        made.best(FIRST)
         yield made
         made.audit()
         made.close()
@@ -158,7 +158,7 @@ def test_each_silent_removal_is_seen_and_was_inferred(
     )
     process.communicate("\n".join(case.change) + "\n")
     assert process.returncode == 0
-    traces.expect(case.best)
+    traces.best(case.best)
 
     assert traces.prefixes() == sorted(case.silent)
     assert traces.counted("flushed") - before[0] == len(case.silent)
@@ -189,7 +189,7 @@ def test_another_namespace_is_none_of_ours(router: Namespace, traces: Traces) ->
             "addr del 192.0.2.1/24 dev eth0",
         ]
     )
-    traces.expect(FIRST)
+    traces.best(FIRST)
     assert traces.prefixes() == []
     assert traces.counted("flushed") == 0
 
@@ -199,7 +199,7 @@ def test_a_reader_that_is_too_slow_is_counted(host: Namespace, traces: Traces) -
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
         slow.bind((0, RTMGRP_IPV4_ROUTE))
         host.batch([f"route add 10.0.{number}.0/24 via 192.0.2.1" for number in range(100)])
-        traces.expect(FIRST)
+        traces.best(FIRST)
         assert traces.counted("overruns") > 0
     assert traces.counted("flushed") == 0
 
@@ -209,7 +209,7 @@ def test_all_probes_are_attached_and_go(traces: Traces, host: Namespace) -> None
     assert traces.trace.passed_over == ()
     traces.trace.close()
     host.ip("link set eth0 down")
-    traces.expect(SECOND)
+    traces.best(SECOND)
     assert traces.counted("flushed") == 0
 
 
@@ -224,7 +224,7 @@ def test_without_btf_there_is_a_number(host: Namespace, tmp_path: Path, router: 
     with host.entered():
         traces = Traces(host, tmp_path, "count")
         host.ip("link set eth0 down")
-        traces.expect(None)
+        traces.best(None)
         # The local route of the address is among them.
         assert traces.counted("flushed") == 3
         assert traces.prefixes() == []
