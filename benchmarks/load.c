@@ -7,14 +7,17 @@
  *                                              MS milliseconds meanwhile (0: never)
  *   load flips LINK COUNT ADDRESS/LENGTH MS    ADDRESS comes or goes COUNT times, every MS
  *   load links NAME COUNT NETNS                COUNT veth pairs: made, one end moved into the
- *                                              namespace at that path; every BATCH deleted
+ *                                              namespace at that path, both up; every BATCH
+ *                                              deleted
  *
  * Prints one JSON object: seconds of each phase, and of each flip the CLOCK_BOOTTIME in
  * nanoseconds right before the request. The address is not on the link before, nor behind.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -103,22 +106,27 @@ static void finish(const struct nlmsghdr *head)
 }
 
 /* The kernel has done all of it when send returns; the last request alone is acknowledged. */
-static void send_all(struct nlmsghdr *last, const char *what)
+static void send_by(int by, struct nlmsghdr *last, const char *what)
 {
 	static uint8_t answer[64 * 1024] __attribute__((aligned(NLMSG_ALIGNTO)));
 	const struct nlmsghdr *head = (const struct nlmsghdr *)answer;
 	const struct nlmsgerr *error = NLMSG_DATA(head);
 
 	last->nlmsg_flags |= NLM_F_ACK;
-	if (send(sock, message, used, 0) < 0)
+	if (send(by, message, used, 0) < 0)
 		die(what, errno);
 	used = 0;
 	do {
-		if (recv(sock, answer, sizeof(answer), 0) < 0)
+		if (recv(by, answer, sizeof(answer), 0) < 0)
 			die(what, errno);
 		if (head->nlmsg_type == NLMSG_ERROR && error->error)
 			die(what, -error->error);
 	} while (head->nlmsg_type != NLMSG_ERROR || head->nlmsg_seq != seq);
+}
+
+static void send_all(struct nlmsghdr *last, const char *what)
+{
+	send_by(sock, last, what);
 }
 
 static void flip(void)
@@ -229,14 +237,14 @@ static void move(const char *name, int netns)
 	send_all(head, "move");
 }
 
-static void set_up(const char *name)
+static void set_up(int by, const char *name)
 {
 	struct ifinfomsg body = { .ifi_flags = IFF_UP, .ifi_change = IFF_UP };
 	struct nlmsghdr *head = begin(RTM_NEWLINK, 0, &body, sizeof(body));
 
 	put(head, IFLA_IFNAME, name, strlen(name) + 1);
 	finish(head);
-	send_all(head, "up");
+	send_by(by, head, "up");
 }
 
 static void delete_group(void)
@@ -249,24 +257,50 @@ static void delete_group(void)
 	send_all(head, "delete");
 }
 
+static int open_socket(void)
+{
+	struct sockaddr_nl local = { .nl_family = AF_NETLINK };
+	int made = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (made < 0 || bind(made, (struct sockaddr *)&local, sizeof(local)) < 0)
+		die("socket", errno);
+	return made;
+}
+
+static int socket_in(int netns)
+{
+	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), made;
+
+	if (home < 0 || setns(netns, CLONE_NEWNET) < 0)
+		die("namespace", errno);
+	made = open_socket();
+	if (setns(home, CLONE_NEWNET) < 0)
+		die("namespace", errno);
+	close(home);
+	return made;
+}
+
 static double links(const char *name, unsigned count, const char *path)
 {
-	int netns = open(path, O_RDONLY | O_CLOEXEC);
+	int netns = open(path, O_RDONLY | O_CLOEXEC), there;
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	char near[IFNAMSIZ], far[IFNAMSIZ];
 
 	if (netns < 0)
 		die(path, errno);
+	there = socket_in(netns);
 	for (unsigned n = 0; n < count; n++) {
 		snprintf(near, sizeof(near), "%.8s%u", name, n);
 		snprintf(far, sizeof(far), "%.8s%up", name, n);
 		make_pair(near, far);
 		move(far, netns);
-		set_up(near);
+		set_up(sock, near);
+		set_up(there, far);
 		/* One by one the kernel waits 20 ms for each. */
 		if ((n + 1) % BATCH == 0 || n + 1 == count)
 			delete_group();
 	}
+	close(there);
 	close(netns);
 	return (clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
 }
@@ -299,21 +333,12 @@ static void print_flips(void)
 	printf("]}\n");
 }
 
-static void open_socket(void)
-{
-	struct sockaddr_nl local = { .nl_family = AF_NETLINK };
-
-	sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (sock < 0 || bind(sock, (struct sockaddr *)&local, sizeof(local)) < 0)
-		die("socket", errno);
-}
-
 int main(int argc, char **argv)
 {
 	const char *what = argc > 3 ? argv[1] : "";
 	unsigned count = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
 
-	open_socket();
+	sock = open_socket();
 	if (!strcmp(what, "links") && argc == 5) {
 		printf("{\"seconds\": %.6f}\n", links(argv[2], count, argv[4]));
 		return 0;

@@ -49,10 +49,10 @@ class Ground:
     def __init__(self) -> None:
         self.namespace = Namespace()
         self.other = Namespace()
-        for where in ("all", "default"):
-            self.namespace.sysctl(f"ipv6/conf/{where}/disable_ipv6", 1)
-            self.other.sysctl(f"ipv6/conf/{where}/disable_ipv6", 1)
+        # Nothing comes by itself, but over links that come later.
+        self.namespace.sysctl("ipv6/conf/default/disable_ipv6", 1)
         self.namespace.ip("link add eth0 type veth peer name peer0")
+        self.namespace.sysctl("ipv6/conf/default/disable_ipv6", 0)
         self.namespace.batch(
             [
                 "link set peer0 up",
