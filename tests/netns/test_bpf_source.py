@@ -17,10 +17,12 @@ from tracker.capture.bpf import BpfSource, Maps, create_maps
 from tracker.capture.loader import load
 from tracker.capture.netlink import RCVBUF, boot_ns
 from tracker.capture.record import Link, Loss, LossCause, Record, Route, describe, iter_records
+from tracker.clock import SystemClock
 from tracker.engine.native import NativeEngine
 from tracker.errors import UnsupportedError
 from tracker.model import FAMILIES, Dirty, Scope
 from tracker.policy.compile import default_route_policy
+from tracker.session import INSTANT, NODE, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +42,8 @@ class Opened:
         loaded = load(self.maps._asdict())
         self.program = loaded.program
         self.engine = NativeEngine()
-        self.set_table(254)
+        self.policy = default_route_policy(families=FAMILIES)
+        self.engine.set_policy(0, self.policy)
         self.source = BpfSource(
             self.engine,
             self.maps,
@@ -55,7 +58,7 @@ class Opened:
         self.engine.changed()
 
     def set_table(self, table: int) -> None:
-        self.engine.set_policy(0, default_route_policy(families=FAMILIES, table=table))
+        self.engine.set_policy(0, self.policy._replace(table=table))
 
     def resync(self) -> None:
         self.source.drain()
@@ -207,6 +210,25 @@ def test_a_burst_into_a_small_ring_is_a_loss_of_its_scope_until_it_is_dumped(
     assert "192.0.2.100" not in opened.addresses()
     assert opened.losses() == []
     assert opened.source.counters()["residual"] == 0
+
+
+def test_an_answer_is_stale_from_a_loss_until_the_dump(
+    node: Namespace, open_source: Callable[..., Opened]
+) -> None:
+    opened = open_source(ring=SMALLEST_RING)
+    session = Session(opened.source, {NODE: opened.policy}, INSTANT, SystemClock())
+    session.start()
+    assert not session.decision().choices["ipv4"].stale
+    node.batch([f"addr add 192.0.2.{number}/24 dev eth0" for number in range(20, 220)])
+    opened.source.drain()
+    choices = session.decision().choices
+    assert (choices["ipv4"].stale, choices["ipv4"].address) == (True, "192.0.2.11")
+    give_up = boot_ns() + 10_000 * MS
+    while session.decision().choices["ipv4"].stale:
+        session.step(give_up)
+        assert boot_ns() < give_up
+    assert session.decision().choices["ipv4"].address == "192.0.2.11"
+    assert len(opened.addresses()) == 202
 
 
 def test_a_loss_wakes_who_waits(node: Namespace, open_source: Callable[..., Opened]) -> None:
