@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.netns.following import Following
 from tests.netns.namespace import Namespace
 from tests.tiers import BPF, NETLINK, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.netns.following import Following
+
+# Helpers that assert: a failure shows the values.
+pytest.register_assert_rewrite("tests.netns.following", "tests.kernels.tracing")
 
 if "ADDRTRACKER_GUEST" not in os.environ:
     collect_ignore_glob = ["*"]
@@ -55,6 +59,8 @@ def tier(request: pytest.FixtureRequest) -> Tier:
 @pytest.fixture
 def follow(host: Namespace, tmp_path: Path, tier: Tier) -> Iterator[Callable[[], Following]]:
     """Follows `host` in this thread, which stays inside until the end of the test."""
+    from tests.netns.following import Following
+
     made: list[Following] = []
 
     def start() -> Following:
