@@ -1,0 +1,73 @@
+"""The filter gets into the kernel with few capabilities, and within the limits of old ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.bpf.kernel import instructions
+from tests.bpf.program import Filter
+from tests.features import require
+from tracker.capture.loader import PLAIN, WITH_TASKS
+
+NOBODY = 65534
+OPTMEM = 20480
+"""Bytes of net.core.optmem_max up to Linux 6.6: what a socket may spend on a filter."""
+OVERHEAD = 256
+"""Of these, for what is not instructions, generously."""
+LIMIT = (OPTMEM - OVERHEAD) // 8
+
+CHILD = """
+import sys
+from tests.bpf.kernel import instructions
+from tests.bpf.program import filtering
+from tests.netlink_bytes import message
+with filtering(sys.argv[1]) as program:
+    assert program.pass_on(message(20, bytes([2]) + bytes(7)))
+    assert program.pass_on(message(28, bytes(12))) is None
+    print(instructions(program.program))
+"""
+
+
+def load_as_nobody(variant: str, *capabilities: str) -> subprocess.CompletedProcess[str]:
+    """With exactly these; it prints the number of instructions."""
+    words = ",".join(["-all", *(f"+{name}" for name in capabilities)])
+    sets = [f"--{name}={words}" for name in ("inh-caps", "ambient-caps", "bounding-set")]
+    user = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    child = [sys.executable, "-B", "-c", CHILD, variant]
+    command = ["setpriv", *user, *sets, *child]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+def test_it_fits_what_a_socket_may_spend(loaded: Filter) -> None:
+    count = instructions(loaded.program)
+    print(f"{loaded.variant}: {count} instructions")
+    assert count <= LIMIT
+
+
+@pytest.mark.parametrize(
+    ("variant", "capabilities"),
+    [(PLAIN, ["bpf"]), (WITH_TASKS, ["bpf", "perfmon"])],
+    ids=[PLAIN, WITH_TASKS],
+)
+def test_it_takes_as_few_capabilities(variant: str, capabilities: list[str]) -> None:
+    """What the verifier adds against speculation for those whom it does not trust fits as well."""
+    require("socket-filter" if variant == PLAIN else "task-identity")
+    done = load_as_nobody(variant, *capabilities)
+    assert done.returncode == 0, done.stderr
+    print(f"{variant} with {capabilities}: {done.stdout.strip()} instructions")
+    assert int(done.stdout) <= LIMIT
+
+
+@pytest.mark.parametrize(
+    ("variant", "capabilities", "error"),
+    [(WITH_TASKS, ["bpf"], "LoadError"), (PLAIN, ["perfmon", "net_admin"], "NotPermittedError")],
+    ids=[WITH_TASKS, PLAIN],
+)
+def test_it_does_not_take_fewer(variant: str, capabilities: list[str], error: str) -> None:
+    require("socket-filter")
+    done = load_as_nobody(variant, *capabilities)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"tracker.errors.{error}: ")
