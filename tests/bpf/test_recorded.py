@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.bpf.hearing import Hearing
-from tests.bpf.oracle import POLICY, check, is_as_the_kernel_writes
+from tests.bpf.oracle import POLICY, check, is_as_the_kernel_writes, wanted
 from tests.bpf.program import (
     KIND_RAW,
     RTM_BASE,
@@ -115,6 +115,8 @@ def test_messages_of_this_kernel_are_read_as_the_parser_reads_them(
     for raw in messages:
         assert is_as_the_kernel_writes(raw)
         check(program, raw)
+        program.forget()
+        assert bool(program.pass_on(raw)) == wanted(raw), "nothing is left for user space to drop"
     kinds = collections.Counter(struct.unpack_from("=H", raw, 4)[0] for raw in messages)
     assert set(kinds) >= {16, 17, 20, 21, 24, 25, 32, 33, 104, 105}
 
