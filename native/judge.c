@@ -308,6 +308,10 @@ void at_judge_marked(struct at_engine *e, struct selection *s, int f)
 			continue;
 		judge(e, s, f, m->work[i]);
 		if (n->attributes) {
+			/* The peer orders, though no criterion has it: for IPv6 it is an attribute. */
+			if (at_is_candidate(&k->rows[m->work[i]]))
+				push(k, m->work[i]);
+			k->incumbent_stale |= n->group == k->incumbent_group;
 			k->touched = true;
 			k->view_stale |= m->work[i] == k->best || m->work[i] == k->incumbent;
 		}

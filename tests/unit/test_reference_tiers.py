@@ -277,6 +277,18 @@ def test_counts_do_not_overflow(host: Host) -> None:
     assert host.view("ipv6").other_defaults == 255
 
 
+def test_an_ipv6_peer_that_changes_moves_its_address(host: Host) -> None:
+    """Of equal addresses the one with the lower peer comes first; IPv6 has it in no key."""
+    host.engine.set_policy(0, policy(criteria=()))
+    host.send(addr("2001:db8::10/64", 2), addr("2001:db8::10/64", 3))
+    host.send(route(via="fe80::1", oif=2), route(via="fe80::1", oif=3, metric=7))
+    for peer, ifindex in (("2001:db8::99", 3), ("", 2)):
+        host.send(addr("2001:db8::10/64", 2, peer=peer))
+        best = host.view("ipv6").best
+        assert best is not None
+        assert best.ifindex == host.rows("ipv6")[0].ifindex == ifindex
+
+
 # Changes and causes
 
 
