@@ -107,12 +107,22 @@ def try_run(program: int, packet: bytes, repeat: int = 1) -> Run:
     return Run(verdict, duration)
 
 
-def instructions(program: int) -> int:
-    """How many a program has after verification: what counts against optmem_max."""
+class Facts(NamedTuple):
+    """What the kernel knows of a program."""
+
+    instructions: int
+    """After verification: what counts against optmem_max."""
+    verified: int
+    """Those that the verifier looked at, each as often as it did; 0 before Linux 5.16."""
+
+
+def facts(program: int) -> Facts:
+    """BPF_OBJ_GET_INFO_BY_FD, struct bpf_prog_info."""
     info = Value(bytes(232))
     _bpf(_INFO, struct.pack("=IIQ", program, 232, info.address))
     (length,) = struct.unpack_from("=I", info.raw, 20)
-    return int(length) // 8
+    (verified,) = struct.unpack_from("=I", info.raw, 216)
+    return Facts(length // 8, verified)
 
 
 class Ring:

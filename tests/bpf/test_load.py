@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.bpf.kernel import instructions
+from tests.bpf.kernel import facts
 from tests.bpf.program import Filter
 from tests.features import require
 from tracker.capture.loader import PLAIN, WITH_TASKS
@@ -19,15 +19,18 @@ OVERHEAD = 256
 """Of these, for what is not instructions, generously."""
 LIMIT = (OPTMEM - OVERHEAD) // 8
 
+VERIFIED = 100_000
+"""Instructions, a third of which take some 30 ms."""
+
 CHILD = """
 import sys
-from tests.bpf.kernel import instructions
+from tests.bpf.kernel import facts
 from tests.bpf.program import filtering
 from tests.netlink_bytes import message
 with filtering(sys.argv[1]) as program:
     assert program.pass_on(message(20, bytes([2]) + bytes(7)))
     assert program.pass_on(message(28, bytes(12))) is None
-    print(instructions(program.program))
+    print(facts(program.program).instructions)
 """
 
 
@@ -42,9 +45,16 @@ def load_as_nobody(variant: str, *capabilities: str) -> subprocess.CompletedProc
 
 
 def test_it_fits_what_a_socket_may_spend(loaded: Filter) -> None:
-    count = instructions(loaded.program)
+    count = facts(loaded.program).instructions
     print(f"{loaded.variant}: {count} instructions")
     assert count <= LIMIT
+
+
+def test_the_verifier_is_done_with_it_soon(loaded: Filter) -> None:
+    """A branch in the wrong place makes it follow a million ways, or refuse the program."""
+    count = facts(loaded.program).verified
+    print(f"{loaded.variant}: {count} instructions verified")
+    assert count <= VERIFIED
 
 
 @pytest.mark.parametrize(
