@@ -31,13 +31,21 @@ static __always_inline const struct at_filter *find_filter(void)
 	return filter ? bpf_map_lookup_elem(filter, &zero) : 0;
 }
 
+/* What a variant does beside the least; constants, as far as the compiler is concerned. */
+struct variant {
+	bool tasks; /* takes CAP_PERFMON, and BTF */
+	/* Reads links. Up to Linux 6.15 that takes CAP_PERFMON as well: without it the verifier
+	 * follows what a processor does that takes no end of a loop for the end. */
+	bool links;
+};
+
 /*
  * `links` holds what the reader knows for certain. After a loss that is nothing: the
  * reader asks the kernel, and what differs from its answer may equal what was in
  * `links` before. Nor is it what goes by unread.
  */
-static __always_inline enum verdict pass_link(const struct message *msg,
-					      const struct at_filter *filter, const bool tasks)
+static __always_inline enum verdict
+pass_link(const struct message *msg, const struct at_filter *filter, const struct variant variant)
 {
 	const struct at_link *last;
 	struct wire_ifinfo ifi;
@@ -50,7 +58,9 @@ static __always_inline enum verdict pass_link(const struct message *msg,
 	/* A bridge port that leaves its bridge gets a DELLINK of AF_BRIDGE and lives on. */
 	if (ifi.family != WIRE_AF_UNSPEC)
 		return DROP;
-	if (!read_link(msg, &ifi, &link)) {
+	if (!variant.links)
+		return RAW;
+	if (!read_link(msg, &link)) {
 		bpf_map_delete_elem(AT_MAP(links), &link.ifindex);
 		return RAW;
 	}
@@ -60,7 +70,7 @@ static __always_inline enum verdict pass_link(const struct message *msg,
 	quiet = is_quiet(filter, &link);
 	/* One that gets a quiet name was chosen perhaps. */
 	was_quiet = !last || last->QUIET;
-	verdict = write_link(msg, &link, quiet && was_quiet, tasks);
+	verdict = write_link(msg, &link, quiet && was_quiet, variant.tasks);
 	link.QUIET = quiet;
 	if (verdict != WRITTEN || msg->head.type == WIRE_RTM_DELLINK ||
 	    bpf_map_update_elem(AT_MAP(links), &link.ifindex, &link, BPF_ANY))
@@ -68,7 +78,7 @@ static __always_inline enum verdict pass_link(const struct message *msg,
 	return verdict;
 }
 
-static __always_inline enum verdict judge(struct message *msg, const bool tasks)
+static __always_inline enum verdict judge(struct message *msg, const struct variant variant)
 {
 	const struct at_filter *filter = find_filter();
 
@@ -81,7 +91,7 @@ static __always_inline enum verdict judge(struct message *msg, const bool tasks)
 	case WIRE_RTM_NEWLINK:
 	case WIRE_RTM_DELLINK:
 		msg->boot_ns = bpf_ktime_get_boot_ns();
-		return pass_link(msg, filter, tasks);
+		return pass_link(msg, filter, variant);
 	case WIRE_RTM_NEWADDR:
 	case WIRE_RTM_DELADDR:
 	case WIRE_RTM_NEWNEXTHOP:
@@ -102,7 +112,7 @@ static __always_inline bool is_one_message(const struct message *msg)
 	       WIRE_ALIGN(msg->head.len) >= msg->skb->len;
 }
 
-static __always_inline int filter(struct __sk_buff *skb, const bool tasks)
+static __always_inline int filter(struct __sk_buff *skb, const struct variant variant)
 {
 	struct message msg = { .skb = skb };
 	enum verdict verdict = LOST;
@@ -120,14 +130,14 @@ static __always_inline int filter(struct __sk_buff *skb, const bool tasks)
 	add(&count->seen);
 	whole = is_one_message(&msg);
 	if (whole) {
-		verdict = judge(&msg, tasks);
+		verdict = judge(&msg, variant);
 		if (verdict == DROP) {
 			add(&count->dropped);
 			return 0;
 		}
 		if (verdict == RAW) {
 			msg.boot_ns = bpf_ktime_get_boot_ns();
-			verdict = write_raw(&msg, tasks);
+			verdict = write_raw(&msg, variant.tasks);
 		}
 	}
 	if (verdict == WRITTEN) {
@@ -139,21 +149,25 @@ static __always_inline int filter(struct __sk_buff *skb, const bool tasks)
 	return 0;
 }
 
+SEC("socket")
+int at_filter(struct __sk_buff *skb)
+{
+	return filter(skb, (struct variant){ .links = true });
+}
+
 #ifndef AT_BCC
 SEC("socket")
 int at_filter_tasks(struct __sk_buff *skb)
 {
-	return filter(skb, true);
+	return filter(skb, (struct variant){ .tasks = true, .links = true });
 }
-#endif
 
 SEC("socket")
-int at_filter(struct __sk_buff *skb)
+int at_filter_least(struct __sk_buff *skb)
 {
-	return filter(skb, false);
+	return filter(skb, (struct variant){});
 }
 
-#ifndef AT_BCC
 /* bpf_get_current_task() and its kind are for programs that may be GPL. */
 char _license[] SEC("license") = "Dual BSD/GPL";
 #endif

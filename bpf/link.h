@@ -85,17 +85,24 @@ static __always_inline bool read_kind(const struct message *msg, place_t info, c
 	return !kind || load_text(msg, kind, text);
 }
 
-/* False: user space has to see for itself. *link has the ifindex all the same. */
-static __always_inline bool read_link(const struct message *msg, const struct wire_ifinfo *ifi,
-				      struct at_link *link)
+/*
+ * False: user space has to see for itself. *link has the ifindex all the same.
+ *
+ * Every member is loaded where it belongs: to a verifier up to Linux 6.8 a number that
+ * is stored in front of others of its eight bytes is a pointer perhaps, and storing the
+ * others then takes CAP_PERFMON.
+ */
+static __always_inline bool read_link(const struct message *msg, struct at_link *link)
 {
+	const __u32 body = sizeof(msg->head);
 	struct link_places at;
 
-	*link = (struct at_link){
-		.ifindex = ifi->index,
-		.flags = ifi->flags,
-		.type = ifi->type,
-	};
+	__builtin_memset(link, 0, sizeof(*link));
+	asm volatile("" ::: "memory");
+	load(msg, body + offsetof(struct wire_ifinfo, index), &link->ifindex,
+	     sizeof(link->ifindex));
+	load(msg, body + offsetof(struct wire_ifinfo, flags), &link->flags, sizeof(link->flags));
+	load(msg, body + offsetof(struct wire_ifinfo, type), &link->type, sizeof(link->type));
 	/* An event of a wireless driver says nothing but the name. A VRF has a table. */
 	return find_link(msg, &at) && !at.wireless && at.name &&
 	       load_number(msg, at.mtu, &link->mtu, sizeof(link->mtu)) &&

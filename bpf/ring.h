@@ -55,18 +55,21 @@ write_link(const struct message *msg, const struct at_link *link, bool quiet, co
 		struct at_header head;
 		struct at_link link;
 		struct at_task task;
-	} record;
-	__u32 size = sizeof(record) - sizeof(record.task), flags = 0;
+	} *record;
+	const __u32 size = sizeof(*record) - (tasks ? 0 : sizeof(record->task));
+	__u32 flags = 0;
 
+	record = bpf_ringbuf_reserve(AT_MAP(ring), size, 0);
+	if (!record)
+		return LOST;
 #ifdef AT_TASKS
-	if (tasks) {
-		flags = read_task(&record.task);
-		size = sizeof(record);
-	}
+	if (tasks)
+		flags = read_task(&record->task);
 #endif
-	fill_head(msg, &record.head, AT_KIND_LINK, size, flags);
-	record.link = *link;
-	return bpf_ringbuf_output(AT_MAP(ring), &record, size, wake_up(quiet)) ? LOST : WRITTEN;
+	fill_head(msg, &record->head, AT_KIND_LINK, size, flags);
+	record->link = *link;
+	bpf_ringbuf_submit(record, wake_up(quiet));
+	return WRITTEN;
 }
 
 /* `room` bytes, a power of two, are enough for the message. */

@@ -6,19 +6,20 @@
 #include "filter.h"
 #include "message.h"
 
+/* Loops are unrolled here: see struct variant. */
+#define UNROLL _Pragma("clang loop unroll(full)")
+
 /* The kernel writes RTA_TABLE first and RTA_DST next to it. */
 #define DST_WITHIN 4
 
 static __always_inline bool is_wanted_table(const struct at_filter *filter, __u32 table)
 {
-	const __u32 *wanted = filter->tables;
-
+	UNROLL
 	for (int i = 0; i < AT_TABLES_MAX; i++) {
 		if (i >= filter->n_tables)
 			break;
-		if (*wanted == table)
+		if (filter->tables[i] == table)
 			return true;
-		STEP(wanted);
 	}
 	return false;
 }
@@ -37,12 +38,12 @@ static __always_inline bool covers_target(const struct message *msg, const struc
 					  const struct wire_rtmsg *rtm)
 {
 	struct attrs attrs = { sizeof(msg->head) + sizeof(*rtm), msg->head.len };
-	const struct at_target *target = filter->targets;
 	__u32 length = rtm->family == WIRE_AF_INET ? 4 : 16;
 	__u64 dst[2] = {}, mask[2];
 	struct attr attr;
 	place_t at = 0;
 
+	UNROLL
 	for (int i = 0; i < DST_WITHIN && more_attrs(&attrs); i++) {
 		if (!next_attr(msg, &attrs, &attr))
 			return true;
@@ -54,7 +55,9 @@ static __always_inline bool covers_target(const struct message *msg, const struc
 			return true;
 	}
 	mask_of(rtm->dst_len, mask);
+	UNROLL
 	for (int i = 0; i < AT_TARGETS_MAX; i++) {
+		const struct at_target *target = &filter->targets[i];
 		const __u64 *address = (const void *)target->address;
 
 		if (i >= filter->n_targets)
@@ -62,7 +65,6 @@ static __always_inline bool covers_target(const struct message *msg, const struc
 		if (target->family == rtm->family && ((address[0] ^ dst[0]) & mask[0]) == 0 &&
 		    ((address[1] ^ dst[1]) & mask[1]) == 0)
 			return true;
-		STEP(target);
 	}
 	return false;
 }

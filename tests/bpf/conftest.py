@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bpf.program import VARIANTS, Filter, filtering, policy
+from tests.bpf.program import READS_LINKS, VARIANTS, Filter, filtering, policy
 from tests.features import require
 from tests.tiers import BCC
 from tracker.capture.loader import WITH_TASKS
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 NEEDS = {WITH_TASKS: "task-identity", BCC.loader: "bcc"}
 
 
-@pytest.fixture(scope="session", params=VARIANTS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What asks for `reader` runs on the variants that read links, the rest on all."""
+    if "loaded" in metafunc.fixturenames:
+        variants = READS_LINKS if "reader" in metafunc.fixturenames else VARIANTS
+        metafunc.parametrize("loaded", variants, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def loaded(request: pytest.FixtureRequest) -> Iterator[Filter]:
     """Each variant is loaded once: BCC takes a second."""
     require("socket-filter")
@@ -33,3 +40,9 @@ def program(loaded: Filter) -> Filter:
     loaded.obey(policy())
     loaded.forget()
     return loaded
+
+
+@pytest.fixture
+def reader(program: Filter) -> Filter:
+    """One that reads links."""
+    return program

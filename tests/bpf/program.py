@@ -16,7 +16,10 @@ from tracker.capture.payload import F_KERNEL, F_TASK
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-VARIANTS = (WITH_TASKS, PLAIN, BCC.loader)
+LEAST = "at_filter_least"
+"""Reads no link: it loads with CAP_BPF alone, on kernels before 6.16 as well."""
+READS_LINKS = (WITH_TASKS, PLAIN, BCC.loader)
+VARIANTS = (*READS_LINKS, LEAST)
 
 RTM_BASE = 16
 TYPES = 96

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bpf.program import KIND_RAW, OTHER, TASK, Filter, policy, without_task
+from tests.bpf.program import KIND_RAW, LEAST, OTHER, TASK, Filter, policy, without_task
 from tests.messages import V4, V6, addr, link, nexthop, route, rule
 from tests.netlink_bytes import attribute, attributes, message, u16, u32
 from tracker.capture.loader import WITH_TASKS
@@ -140,19 +140,25 @@ LINKS = {
 
 
 @pytest.mark.parametrize("raw", LINKS.values(), ids=LINKS.keys())
-def test_the_record_of_a_link_is_that_of_the_parser(program: Filter, raw: bytes) -> None:
-    made = program.pass_on(with_head(raw, 0x605, 4711))
+def test_the_record_of_a_link_is_that_of_the_parser(reader: Filter, raw: bytes) -> None:
+    made = reader.pass_on(with_head(raw, 0x605, 4711))
     assert made is not None
     assert made.kind == Kind.LINK
     assert without_task(made) == parse(with_head(raw, 0x605, 4711), made.boot_ns)
 
 
-def test_who_made_a_change_is_told_by_the_variant_that_can(program: Filter) -> None:
+def test_the_least_variant_leaves_links_to_the_parser(program: Filter) -> None:
+    made = program.pass_on(LINKS["physical"])
+    assert made is not None
+    assert (made.kind == KIND_RAW) == (program.variant == LEAST)
+
+
+def test_who_made_a_change_is_told_by_the_variant_that_can(reader: Filter) -> None:
     for raw in (ADDRESS4, LINKS["physical"]):
-        made = program.pass_on(raw)
+        made = reader.pass_on(raw)
         assert made is not None
         task = made.payload[:TASK] if made.kind == KIND_RAW else made.payload[-TASK:]
-        if program.variant == WITH_TASKS:
+        if reader.variant == WITH_TASKS:
             assert made.flags == F_TASK
             assert struct.unpack("=I4x16s", task) == (os.getpid(), own_name())
         else:
@@ -215,9 +221,9 @@ def test_before_there_is_a_filter_nothing_is_dropped() -> None:
         program.close()
 
 
-def test_records_can_be_decoded(program: Filter) -> None:
-    made = program.pass_on(LINKS["of a kind"])
+def test_records_can_be_decoded(reader: Filter) -> None:
+    made = reader.pass_on(LINKS["of a kind"])
     assert made is not None
     record = decode(made.record)
     assert record.payload.kind == "bridge"  # type: ignore[union-attr]
-    assert (record.task is not None) == (program.variant == WITH_TASKS)
+    assert (record.task is not None) == (reader.variant == WITH_TASKS)

@@ -121,12 +121,12 @@ def test_messages_of_this_kernel_are_read_as_the_parser_reads_them(
     assert set(kinds) >= {16, 17, 20, 21, 24, 25, 32, 33, 104, 105}
 
 
-def test_links_of_this_kernel_are_records(host: Namespace, program: Filter) -> None:
+def test_links_of_this_kernel_are_records(host: Namespace, reader: Filter) -> None:
     """None is so odd that user space would have to judge it."""
     with host.entered(), Hearing() as hearing:
         messages = heard_to_the_marker(host, hearing)
     links = [raw for raw in messages if raw[4] in {16, 17} and raw[16] == 0]
-    made = [program.pass_on(raw) for raw in links]
+    made = [reader.pass_on(raw) for raw in links]
     assert {one.kind for one in made if one} == {Kind.LINK}
     assert None in made, "some of it says nothing new"
 
