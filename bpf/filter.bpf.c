@@ -119,6 +119,7 @@ static __always_inline int filter(struct __sk_buff *skb, const struct variant va
 	bool whole;
 	__u32 row;
 	struct at_count *count;
+	bool quiet;
 
 	load(&msg, 0, &msg.head, sizeof(msg.head));
 	row = msg.head.type - WIRE_RTM_BASE;
@@ -137,7 +138,8 @@ static __always_inline int filter(struct __sk_buff *skb, const struct variant va
 		}
 		if (verdict == RAW) {
 			msg.boot_ns = bpf_ktime_get_boot_ns();
-			verdict = write_raw(&msg, variant.tasks);
+			quiet = (msg.head.type & ~1) == WIRE_RTM_NEWADDR && is_quiet_address(&msg);
+			verdict = write_raw(&msg, quiet, variant.tasks);
 		}
 	}
 	if (verdict == WRITTEN) {

@@ -62,6 +62,20 @@ static __always_inline bool is_quiet(const struct at_filter *filter, const struc
 	       !bpf_map_lookup_elem(AT_MAP(watched), &link->ifindex);
 }
 
+/*
+ * An address of a link that woke nobody when it was written last, and is not watched
+ * since. A route that names the address comes after it, and wakes.
+ */
+static __always_inline bool is_quiet_address(const struct message *msg)
+{
+	struct wire_ifaddr ifa = {};
+	const struct at_link *link;
+
+	load(msg, sizeof(msg->head), &ifa, sizeof(ifa));
+	link = bpf_map_lookup_elem(AT_MAP(links), &ifa.index);
+	return link && link->QUIET && !bpf_map_lookup_elem(AT_MAP(watched), &ifa.index);
+}
+
 /* mtu and lower decide nothing. */
 static __always_inline bool same_link(const struct at_link *a, const struct at_link *b)
 {

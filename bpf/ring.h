@@ -74,7 +74,7 @@ write_link(const struct message *msg, const struct at_link *link, bool quiet, co
 
 /* `room` bytes, a power of two, are enough for the message. */
 static __always_inline enum verdict copy_message(const struct message *msg, const __u32 room,
-						 const bool tasks)
+						 bool quiet, const bool tasks)
 {
 	__u32 last = msg->head.len - 1, flags = 0;
 	struct {
@@ -95,18 +95,19 @@ static __always_inline enum verdict copy_message(const struct message *msg, cons
 	/* The verifier has to see that the size is neither 0 nor too large. */
 	asm volatile("" : "+r"(last));
 	load(msg, 0, record + 1, (last & (room - 1)) + 1);
-	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_submit(record, wake_up(quiet));
 	return WRITTEN;
 }
 
-static __always_inline enum verdict write_raw(const struct message *msg, const bool tasks)
+static __always_inline enum verdict write_raw(const struct message *msg, bool quiet,
+					      const bool tasks)
 {
 	if (msg->head.len <= 256)
-		return copy_message(msg, 256, tasks);
+		return copy_message(msg, 256, quiet, tasks);
 	if (msg->head.len <= 2048)
-		return copy_message(msg, 2048, tasks);
+		return copy_message(msg, 2048, quiet, tasks);
 	if (msg->head.len <= 16384)
-		return copy_message(msg, 16384, tasks);
+		return copy_message(msg, 16384, quiet, tasks);
 	return LOST;
 }
 

@@ -41,6 +41,14 @@ struct wire_attr {
 #define WIRE_ALIGN(size)    (((size) + 3) & ~3u)
 #define WIRE_ATTR_TYPE_MASK 0x3fff /* without NLA_F_NESTED and NLA_F_NET_BYTEORDER */
 
+struct wire_ifaddr {
+	__u8 family;
+	__u8 prefixlen;
+	__u8 flags;
+	__u8 scope;
+	__u32 index;
+};
+
 struct wire_ifinfo {
 	__u8 family;
 	__u8 pad0;

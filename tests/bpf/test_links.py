@@ -218,6 +218,19 @@ def test_a_link_that_gets_a_quiet_name_wakes_once_more(quiet: Filter) -> None:
     assert wakes(quiet, link("veth1", what=DEL))
 
 
+def test_an_address_wakes_nobody_where_its_link_does_not(quiet: Filter) -> None:
+    """Each container link has one of its own."""
+    address = message(20, struct.pack("=BBBBI", 2, 24, 0, 0, 7) + attributes([(2, bytes(4))]))
+    assert wakes(quiet, address)
+    assert not wakes(quiet, link("veth1"))
+    assert not wakes(quiet, address)
+    quiet.watched.put(7, u32(1))
+    assert wakes(quiet, address)
+    quiet.watched.remove(7)
+    assert wakes(quiet, link("eth0"))
+    assert wakes(quiet, address)
+
+
 def test_entries_count_by_their_number(reader: Filter) -> None:
     """An empty mask is one that takes every name."""
     reader.obey(policy(quiet=["veth*"], n_quiet=0))
@@ -245,7 +258,7 @@ def test_news_wake_a_reader_that_sleeps_over_quiet_records(quiet: Filter) -> Non
     """An adaptive wake-up would be for a record that the reader has come to, and it has not."""
     assert quiet.feed(link("veth1")) == "emitted"
     assert not quiet.ring.woke()
-    assert quiet.feed(ADDRESS) == "emitted"
+    assert quiet.feed(link("eth1", ifindex=8)) == "emitted"
     assert quiet.ring.woke()
     assert len(quiet.ring.read()) == 2
 

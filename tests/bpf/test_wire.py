@@ -17,6 +17,7 @@ HEADERS = ("if_addr", "if_link", "fib_rules", "netlink", "nexthop", "rtnetlink")
 STRUCTS = {
     "wire_nlmsg": ("nlmsghdr", "nlmsg_"),
     "wire_attr": ("nlattr", "nla_"),
+    "wire_ifaddr": ("ifaddrmsg", "ifa_"),
     "wire_ifinfo": ("ifinfomsg", "ifi_"),
     "wire_rtmsg": ("rtmsg", "rtm_"),
 }

@@ -107,6 +107,16 @@ def test_without_it_the_plain_one_does_and_a_line_says_so(
     assert line.startswith("names of processes: at_filter_tasks is refused: R1 invalid mem access")
 
 
+def test_where_both_are_refused_the_least_one_does(files: Path, maps: dict[str, int]) -> None:
+    bad = "".join(REFUSED.replace("at_refused", name) for name in ("at_filter_tasks", "at_filter"))
+    compile_object(files, HEAD + bad + PLAIN.replace("at_filter", "at_filter_least"))
+    loaded = loader.load(maps)
+    os.close(loaded.program)
+    assert loaded[1:3] == ("libbpf", False)
+    line = loaded.passed_over[1]
+    assert line.startswith("links that did not change reach user space: at_filter is refused: R1 ")
+
+
 def test_a_refusal_is_one_line_and_the_log_is_kept(
     files: Path, maps: dict[str, int], capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,8 @@ FILES = Path(__file__).resolve().parents[1] / "bpf"
 PLAIN = "at_filter"
 WITH_TASKS = "at_filter_tasks"
 """Names the process behind a change; needs BTF and CAP_PERFMON."""
+LEAST = "at_filter_least"
+"""Without loops, which take CAP_PERFMON up to Linux 6.15: links reach user space unread."""
 
 _KERNEL_BTF = "/sys/kernel/btf/vmlinux"
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
@@ -98,7 +100,15 @@ def _by_libbpf(maps: Mapping[str, int]) -> Loaded:
         without = f"names of processes: {_no_tasks() or error}"
     else:
         return Loaded(program, "libbpf", attribution=True, passed_over=())
-    return Loaded(load_object("filter", PLAIN, maps), "libbpf", False, (without,))
+    try:
+        return Loaded(load_object("filter", PLAIN, maps), "libbpf", False, (without,))
+    except LoadError as refused:
+        try:
+            program = load_object("filter", LEAST, maps)
+        except LoadError:
+            raise refused from None
+        unread = f"links that did not change reach user space: {refused}"
+        return Loaded(program, "libbpf", False, (without, unread))
 
 
 def _no_tasks() -> str:
