@@ -28,6 +28,8 @@ enum step {
 	STEP_DONE = 1,
 };
 
+static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+
 struct dump {
 	struct at_source *source;
 	uint32_t scope;
@@ -142,12 +144,35 @@ static void build(const struct dump *d, struct request *r)
 	}
 }
 
+/*
+ * The kernel makes each part of an answer as large as the largest buffer that this socket was read
+ * with, and makes the first one before there was any read: in 4 KiB then. An entry that is larger,
+ * such as a route over some 240 gateways, does not fit, and ends the answer as if it were complete.
+ * So something small is asked for and read first: a message of type NOOP does nothing and takes no
+ * lock, and its acknowledgement is there when sendto() returns. 32 KiB is the most that the kernel
+ * makes of it.
+ */
+static int prime(struct dump *d)
+{
+	struct nlmsghdr nothing = {
+		.nlmsg_len = sizeof(nothing),
+		.nlmsg_type = NLMSG_NOOP,
+		.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+	};
+
+	if (sendto(d->sock, &nothing, sizeof(nothing), 0, (const struct sockaddr *)&kernel,
+		   sizeof(kernel)) < 0)
+		return -errno;
+	/* Whoever emulates the kernel may say nothing to this: then it is as it would be without. */
+	recv(d->sock, d->source->dump, AT_DATAGRAM_MAX, MSG_DONTWAIT);
+	return 0;
+}
+
 static int ask(struct dump *d)
 {
 	struct timeval patience = { .tv_sec = ANSWER_WITHIN };
-	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct request request;
-	int on = 1;
+	int on = 1, err;
 
 	d->sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (d->sock < 0)
@@ -155,8 +180,11 @@ static int ask(struct dump *d)
 	d->strict = setsockopt(d->sock, SOL_NETLINK, NETLINK_GET_STRICT_CHK, &on, sizeof(on)) == 0;
 	if (setsockopt(d->sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
 		return -errno;
+	err = prime(d);
+	if (err < 0)
+		return err;
 	build(d, &request);
-	if (sendto(d->sock, &request, request.head.nlmsg_len, 0, (struct sockaddr *)&kernel,
+	if (sendto(d->sock, &request, request.head.nlmsg_len, 0, (const struct sockaddr *)&kernel,
 		   sizeof(kernel)) < 0)
 		return -errno;
 	return 0;

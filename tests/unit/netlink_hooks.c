@@ -22,6 +22,7 @@ ssize_t __wrap_sendto(int fd, const void *buf, size_t size, int flags, const str
 		      socklen_t to_len);
 ssize_t __wrap_recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *from,
 			socklen_t *from_len);
+ssize_t __wrap_recv(int fd, void *buf, size_t size, int flags);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 int __wrap_at_engine_apply(struct at_engine *e, const void *buf, size_t size);
 int __real_at_engine_apply(struct at_engine *e, const void *buf, size_t size);
@@ -56,6 +57,14 @@ ssize_t __wrap_recvfrom(int fd, void *buf, size_t size, int flags, struct sockad
 	(void)flags;
 	*from_len = sizeof(*sender);
 	return result(hook_receive(fd, buf, size, &sender->nl_pid));
+}
+
+ssize_t __wrap_recv(int fd, void *buf, size_t size, int flags)
+{
+	uint32_t portid;
+
+	(void)flags;
+	return result(hook_receive(fd, buf, size, &portid));
 }
 
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len)

@@ -19,6 +19,7 @@ from tracker.capture.record import iter_records
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOL_NETLINK = 270
 NETLINK_GET_STRICT_CHK = 12
+NLMSG_NOOP = 1
 NLMSG_ERROR = 2
 NLMSG_DONE = 3
 NLM_F_DUMP_INTR = 0x10
@@ -47,7 +48,7 @@ def build(folder: str) -> Any:
     ffi.cdef(_HOOKS)
     library = os.path.join(folder, "hooked.so")
     maps = ("at_map_entries", "at_map_update", "at_map_delete")
-    wrapped = ("sendto", "recvfrom", "setsockopt", "at_engine_apply", *maps)
+    wrapped = ("sendto", "recv", "recvfrom", "setsockopt", "at_engine_apply", *maps)
     subprocess.run(
         ["cc", "-std=gnu11", "-O1", "-g", "-fPIC", "-shared"]
         + [f"-I{os.path.join(ROOT, folder)}" for folder in ("native", "bpf")]
@@ -91,6 +92,8 @@ class Kernel:
         """What the engine says instead of applying a record, by its kind."""
         self.portid = 0
         """Who sends."""
+        self.acknowledgement: bytes | int = failed(0)
+        """What comes of the request for nothing, which goes ahead of each other one."""
         self._current: Answer = []
         self._hooks = (
             self.ffi.callback("ssize_t(const void *, size_t)", self._send),
@@ -132,7 +135,11 @@ class Kernel:
         return counters
 
     def _send(self, buf: Any, size: int) -> int:
-        self.requests.append(bytes(self.ffi.buffer(buf, size)))
+        request = bytes(self.ffi.buffer(buf, size))
+        if struct.unpack_from("=H", request, 4)[0] == NLMSG_NOOP:
+            self._current = [self.acknowledgement]
+            return size
+        self.requests.append(request)
         self._current = list(self.answers.pop(0)) if self.answers else []
         return size
 

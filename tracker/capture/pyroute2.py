@@ -22,6 +22,7 @@ from pyroute2 import IPRoute
 
 from tracker.capture import pyroute2_messages as messages
 from tracker.capture.base import Wake
+from tracker.capture.priming import READ_BYTES, prime
 from tracker.capture.record import (
     DUMP_AUDIT,
     F_DUMP,
@@ -48,7 +49,6 @@ _SO_ATTACH_FILTER = 26
 _SO_RCVBUFFORCE = 33
 _NLM_F_REQUEST, _NLM_F_DUMP, _NLM_F_DUMP_INTR = 0x1, 0x300, 0x10
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
-_DATAGRAM_MOST = 1 << 17
 _ATTEMPTS = 6
 _ANSWER_WITHIN = 5.0
 """Seconds; the kernel answers while we ask."""
@@ -127,7 +127,7 @@ class Pyroute2Source:
         applied = False
         while True:
             try:
-                data, sender = self._socket.recvfrom(_DATAGRAM_MOST, socket.MSG_DONTWAIT)
+                data, sender = self._socket.recvfrom(READ_BYTES, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return Wake.CHANGED if applied else Wake(0)
             except InterruptedError:
@@ -270,6 +270,7 @@ class Pyroute2Source:
         with contextlib.closing(IPRoute(strict_check=True)) as ipr:
             asked = _plain_socket(ipr)
             asked.bind((0, 0))
+            prime(asked)
             asked.sendto(_request(mark, table), (0, 0))
             for data, head in _answer(asked):
                 interrupted |= bool(head.flags & _NLM_F_DUMP_INTR)
@@ -344,7 +345,7 @@ def _answer(asked: socket.socket) -> Iterator[tuple[bytes, messages.MessageHead]
     while True:
         if not poll.poll(_ANSWER_WITHIN * 1000):
             raise _DumpFailed(errno.ETIMEDOUT)
-        data = asked.recv(_DATAGRAM_MOST)
+        data = asked.recv(READ_BYTES)
         try:
             for head in messages.heads(data):
                 yield data, head

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from ipaddress import ip_address
 
+from tracker.capture.priming import READ_BYTES, prime
 from tracker.errors import DumpError, NotPermittedError
 from tracker.model import AF_INET, AF_INET6
 from tracker.profiles import messages
@@ -31,7 +32,6 @@ _ERROR, _DONE = 2, 3
 _ATTEMPTS = 5
 _WITHIN = 5.0
 """Seconds; the kernel answers while we ask."""
-_READ_BYTES = 1 << 17
 _HEAD = struct.Struct("=IHHII")
 _ANY_PORT = 80
 
@@ -109,6 +109,7 @@ def _dump(
         try:
             with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
                 sock.settimeout(_WITHIN)
+                prime(sock)
                 sock.send(request)
                 entries, interrupted, error = _answer(sock, decode)
         except PermissionError as failed:
@@ -128,7 +129,7 @@ def _answer(sock: socket.socket, decode: Callable[[bytes], T | None]) -> tuple[l
     entries: list[T] = []
     interrupted = False
     while True:
-        data = sock.recv(_READ_BYTES)
+        data = sock.recv(READ_BYTES)
         offset = 0
         while len(data) - offset >= _HEAD.size:
             length, kind, flags, _, _ = _HEAD.unpack_from(data, offset)
