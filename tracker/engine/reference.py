@@ -30,6 +30,7 @@ from tracker.model import (
     IPV4,
     IPV6,
     Dirty,
+    Network,
     PolicyTable,
     Row,
     Scope,
@@ -93,6 +94,14 @@ class ReferenceEngine:
         for family in FAMILIES:
             self._watches[Key(selection, family)] = Watch(self._state.now)
         self._follow_policies()
+
+    def set_mode_networks(self, selection: int, networks: tuple[Network, ...]) -> None:
+        """Replace the networks of a list, whatever else the policy has; ValueError without a
+        selection."""
+        self._check(selection)
+        self._policies[selection] = self._policies[selection]._replace(mode_networks=networks)
+        for family in FAMILIES:
+            self._judge(Key(selection, family))
 
     def drop_policy(self, selection: int) -> None:
         """Forget a selection; ValueError if there is none."""
