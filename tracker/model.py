@@ -260,6 +260,8 @@ class Choice(NamedTuple):
     warnings: tuple[str, ...]
     ambiguous: bool
     """Another network qualified on equal terms, or default routes lead out over several links."""
+    extra: tuple[Row, ...] = ()
+    """Further addresses that the selection asks for, in rank order, without `address`."""
 
 
 class Change(NamedTuple):
