@@ -8,7 +8,9 @@ from tracker.nodeip.addresses import (
     NoAddressError,
     NodeAddress,
     host_ips,
+    one_internal_ip_each,
     preferred_address,
+    preferred_order,
 )
 from tracker.nodeip.arguments import NodeIPError, NodeIPs, parse_annotation, parse_argument
 from tracker.nodeip.provider import merge
@@ -111,3 +113,18 @@ def test_the_order_of_types_decides_where_the_api_server_connects() -> None:
     assert preferred_address(LISTED, ("InternalIP", "ExternalIP")) == "10.0.0.1"
     with pytest.raises(NoAddressError, match="InternalDNS"):
         preferred_address(LISTED, ("InternalDNS",))
+
+
+def test_the_first_of_the_preferred_order_is_where_the_api_server_connects() -> None:
+    for types in (("InternalIP", "ExternalIP", "Hostname"), ("ExternalDNS", "ExternalIP")):
+        assert preferred_order(LISTED, types)[0].address == preferred_address(LISTED, types)
+    assert preferred_order(LISTED, ("ExternalIP", "InternalIP")) == (LISTED[1], *LISTED[2:])
+    assert preferred_order(LISTED, ("InternalDNS",)) == ()
+
+
+def test_one_internal_ip_each_and_nothing_else() -> None:
+    assert one_internal_ip_each(LISTED) == (LISTED[2], LISTED[4])
+    assert one_internal_ip_each(LISTED[:2]) == ()
+    # The family is that of the value: an IPv4 address in IPv6 clothes is one.
+    mapped = [NodeAddress("InternalIP", "::ffff:10.0.0.1"), *LISTED[2:]]
+    assert one_internal_ip_each(mapped) == (mapped[0], LISTED[4])
