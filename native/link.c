@@ -92,15 +92,19 @@ void at_link_release(struct at_engine *e, uint32_t slot)
 static void judge(struct at_engine *e, uint32_t slot, bool patterns, bool renamed)
 {
 	bool changed = renamed;
+	struct selection *s;
+	uint16_t named;
 	uint8_t before;
 	uint32_t i;
 
 	for (i = 0; i < AT_SELECTIONS_MAX; i++) {
-		if (!e->selections[i])
+		s = e->selections[i];
+		if (!s)
 			continue;
-		before = e->selections[i]->judged[slot];
-		at_judge_link(e, e->selections[i], slot, patterns);
-		changed |= before != e->selections[i]->judged[slot];
+		before = s->judged[slot];
+		named = s->named[slot];
+		at_judge_link(e, s, slot, patterns);
+		changed |= before != s->judged[slot] || named != s->named[slot];
 	}
 	if (changed) {
 		at_mark_link(e, 0, slot, renamed);

@@ -158,7 +158,9 @@ struct row {
 	uint8_t counted;       /* AT_C_* */
 	uint8_t pending;       /* its leaf awaits the tree */
 	uint16_t statics;
-	uint16_t pad[3];
+	uint16_t mode;	/* position in mode_networks */
+	uint8_t hinted; /* its subnet holds a hint, or there is none to hold */
+	uint8_t pad[3];
 } __attribute__((aligned(64)));
 
 enum {
@@ -218,6 +220,8 @@ struct selection {
 	uint32_t words;
 	int after, incumbent; /* positions: rivals differ first behind `after` or at `incumbent` */
 	uint8_t *judged;      /* AT_L_* by link */
+	uint16_t *named;      /* position in mode_names, by link */
+	bool narrowed[2];     /* a default route alone makes no candidate */
 	struct ranking rank[2];
 };
 
@@ -366,7 +370,11 @@ void at_tomb_forget(struct at_engine *e, uint32_t table);
 
 /* policy.c */
 void at_judge_link(struct at_engine *e, struct selection *s, uint32_t slot, bool patterns);
-void at_judge_address(const struct selection *s, int f, struct row *row);
+void at_judge_address(const struct selection *s, int f, unsigned length, struct row *row);
+void at_judge_mode(const struct selection *s, int f, unsigned length, struct row *row);
+
+/* layout.c */
+void at_lay_out(struct selection *s);
 
 /* judge.c */
 void at_lane_new(struct at_engine *e, struct selection *s, uint32_t slot);

@@ -33,14 +33,16 @@ from tests.build import (
     gone,
     leg,
     link,
+    listed,
     nexthop,
     policy,
     route,
     rule,
     truncated,
 )
+from tracker.address import host_network, parse_network
 from tracker.capture.record import Addr, Leg, Link, Nexthop, Op, Payload, Record, Route, Task
-from tracker.model import AF_INET, AF_INET6, Criterion, PolicyTable
+from tracker.model import AF_INET, AF_INET6, Criterion, Fallback, Network, PolicyTable
 from tracker.policy.compile import default_route_policy
 
 T = TypeVar("T")
@@ -369,4 +371,21 @@ POLICIES: tuple[PolicyTable, ...] = (
     default_route_policy(families=["ipv4"], table=9, fallback="none"),
     policy(criteria=_BACKWARDS),
     policy(criteria=()),
+    listed(names=("eth1", "eth*", "br-*")),
+    listed(networks=("198.51.100.0/24", "192.0.2.0/24", "2001:db8::/48")),
+    listed(names=("eth0",), networks=("10.0.0.1", "fd00::10"), fallback=Fallback.DEFAULT_ROUTE),
+    listed(
+        networks=("192.0.2.11", "2001:db8::11"), hints=("198.51.100.7",), fallback=Fallback.AUTO
+    ),
+    listed(fallback=Fallback.PHYSICAL),
+    policy(hints=(host_network("192.0.2.99"),), fallback=Fallback.DEFAULT_ROUTE),
+    policy(hints=(host_network("2001:db8::99"), host_network("2001:db8:1::1"))),
+    listed(names=("*",), hints=("10.9.9.9",), table=7, criteria=_BACKWARDS),
 )
+"""What selections may be, in every mode."""
+
+MODE_NETWORKS: tuple[tuple[Network, ...], ...] = tuple(
+    tuple(map(parse_network, networks))
+    for networks in ((), ("192.0.2.11/32",), ("198.51.100.0/24", "fd00::/8"), ("0.0.0.0/0", "::/0"))
+)
+"""What may be put into the list of a mode."""

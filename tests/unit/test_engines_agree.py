@@ -6,7 +6,7 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.agree import DEFAULTS, ETH0, ETH1, LO, LOCAL, POLICIES, Maker
+from tests.agree import DEFAULTS, ETH0, ETH1, LO, LOCAL, MODE_NETWORKS, POLICIES, Maker
 from tests.build import MS, begin, end, entry, fail, loss
 from tests.engines import both
 from tracker.capture.record import (
@@ -25,6 +25,7 @@ from tracker.engine.base import NEVER, Engine
 from tracker.model import AF_INET, AF_OF, FAMILIES, Scope
 
 SELECTIONS = (0, 1, 3)
+RARE = ("lose", "aside", "damage", "fail", "policy", "networks", "drop", "sysctl")
 
 seeds = st.integers(0, (1 << 20) - 1)
 
@@ -38,7 +39,7 @@ class Engines(RuleBasedStateMachine):
         self.now = 1000 * MS
         self.selections: set[int] = set()
 
-    @initialize(policy=st.integers(0, 1), seed=seeds)
+    @initialize(policy=st.integers(0, len(POLICIES) - 1), seed=seeds)
     def start(self, policy: int, seed: int) -> None:
         """A host with two uplinks."""
         self.set_policy(0, policy)
@@ -92,7 +93,7 @@ class Engines(RuleBasedStateMachine):
 
     @rule(
         seed=seeds,
-        what=st.sampled_from(("lose", "aside", "damage", "fail", "policy", "drop", "sysctl")),
+        what=st.sampled_from(RARE),
     )
     def seldom(self, seed: int, what: str) -> None:
         """One rule for all that is rare, so that the others are drawn more often."""
@@ -112,7 +113,8 @@ class Engines(RuleBasedStateMachine):
     def seldom_damage(self, make: Maker) -> None:
         """One byte before the addresses is wrong, but not the time."""
         damaged = bytearray(encode(make.one((make.new, make.aside))()))
-        damaged[make.one([*range(16), *range(32, 60)])] = make.one((0, 1, 9, 200, 255))
+        place = make.one([*range(16), *range(32, min(60, len(damaged)))])
+        damaged[place] = make.one((0, 1, 9, 200, 255))
         raw = without_padding(bytes(damaged))
         note(f"  {raw!r}")
         assert len({engine.apply(raw) for engine in self.engines}) == 1
@@ -123,6 +125,11 @@ class Engines(RuleBasedStateMachine):
 
     def seldom_policy(self, make: Maker) -> None:
         self.set_policy(make.one(SELECTIONS), make.one(range(len(POLICIES))))
+
+    def seldom_networks(self, make: Maker) -> None:
+        selection, networks = make.one(sorted(self.selections)), make.one(MODE_NETWORKS)
+        for engine in self.engines:
+            engine.set_mode_networks(selection, networks)
 
     def seldom_drop(self, make: Maker) -> None:
         selection = make.one(SELECTIONS[1:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tracker.model import Dirty, PolicyTable, Row, Scope, View
+from tracker.model import Dirty, Network, PolicyTable, Row, Scope, View
 
 NEVER = (1 << 64) - 1
 """A deadline that does not come."""
@@ -18,6 +18,10 @@ class Engine(Protocol):
 
     def set_policy(self, selection: int, policy: PolicyTable) -> None:
         """Set or replace a selection and rank it anew."""
+
+    def set_mode_networks(self, selection: int, networks: tuple[Network, ...]) -> None:
+        """Replace PolicyTable.mode_networks of a selection; what does not depend on them, and
+        the cause, stay. The next set_policy() sets them anew."""
 
     def drop_policy(self, selection: int) -> None:
         """Forget a selection."""

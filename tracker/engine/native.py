@@ -79,6 +79,12 @@ class NativeEngine:
         _check(lib.at_engine_set_policy(self.handle, selection, table))
         self._criteria[selection] = len(policy.criteria)
 
+    def set_mode_networks(self, selection: int, networks: tuple[Network, ...]) -> None:
+        """Replace the networks of a list, whatever else the policy has; ValueError without a
+        selection."""
+        array = _networks(networks)
+        _check(lib.at_engine_set_mode_networks(self.handle, selection, array, len(networks)))
+
     def drop_policy(self, selection: int) -> None:
         """Forget a selection."""
         _check(lib.at_engine_drop_policy(self.handle, selection))
@@ -281,6 +287,7 @@ def _policy(policy: PolicyTable) -> tuple[Any, list[Any]]:
     table = ffi.new("struct at_policy *")
     table.families = sum(1 << (AF_OF[family] == AF_INET6) for family in policy.families)
     table.fallback = policy.fallback
+    table.mode = policy.mode
     table.fallback_name = _pattern(policy.fallback_name)
     table.table = policy.table
     table.n_criteria = len(policy.criteria)
@@ -298,11 +305,16 @@ def _policy(policy: PolicyTable) -> tuple[Any, list[Any]]:
         _networks(policy.exclude),
         _networks(policy.statics),
         _networks(policy.internal),
+        ffi.new(f"char[][{lib.AT_PATTERN_LEN}]", list(map(_pattern, policy.mode_names))),
+        _networks(policy.mode_networks),
+        _networks(policy.hints),
     ]
     table.n_exclude_names, table.n_keep_names, table.n_exclude_kinds = map(len, keep[:3])
-    table.n_exclude, table.n_static, table.n_internal = map(len, keep[3:])
+    table.n_exclude, table.n_static, table.n_internal = map(len, keep[3:6])
+    table.n_mode_names, table.n_mode_networks, table.n_hints = map(len, keep[6:])
     table.exclude_names, table.keep_names, table.exclude_kinds = keep[:3]
-    table.exclude, table.statics, table.internal = keep[3:]
+    table.exclude, table.statics, table.internal = keep[3:6]
+    table.mode_names, table.mode_networks, table.hints = keep[6:]
     return table, keep
 
 
