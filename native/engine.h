@@ -212,8 +212,19 @@ void at_engine_lose(struct at_engine *e, uint32_t scopes);
 /* 1 if routes of this table matter to any selection. */
 int at_engine_wants_table(const struct at_engine *e, uint32_t table);
 size_t at_engine_tables(const struct at_engine *e, uint32_t *out, size_t max);
-/* Counts changes of the policies: compare it with an earlier one. */
+/* Counts changes of the policies and targets: compare it with an earlier one. */
 uint32_t at_engine_policies(const struct at_engine *e);
+
+/* Addresses whose way the kernel is asked for, of host length, AT_TARGETS_MAX at most. -EINVAL. */
+int at_engine_set_targets(struct at_engine *e, const struct at_network *list, uint32_t n);
+int at_engine_has_targets(const struct at_engine *e);
+/* Grows when the kernel may answer otherwise for a target, or a VRF's name leads to another table. */
+uint64_t at_engine_lookups(const struct at_engine *e);
+/* 1 if a route to this destination matters to a target. */
+int at_engine_covers_target(const struct at_engine *e, uint32_t table, unsigned family,
+			    unsigned dst_len, const uint8_t *dst);
+/* Table of the VRF of that name, 0 = there is none. */
+uint32_t at_engine_vrf_table(const struct at_engine *e, const char *name);
 
 /* The state as records of one kind (AT_F_DUMP, op NEW), by key; bytes needed. */
 size_t at_engine_snapshot(struct at_engine *e, int kind, void *buf, size_t max);

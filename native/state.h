@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "../bpf/filter.h"
 #include "engine.h"
 #include "table.h"
 
@@ -244,6 +245,14 @@ struct tomb {
 	bool deleted, ruled;
 };
 
+/* What a record changed of that which lookups depend on. */
+enum {
+	AT_MOVED_ADDR4 = 1, /* an address came or went */
+	AT_MOVED_ADDR6 = 2,
+	AT_MOVED_LIVE = 4, /* a link is live, or no longer */
+	AT_MOVED_VRF = 8,
+};
+
 struct at_engine {
 	struct link *links;
 	uint32_t links_cap, free_link;
@@ -255,7 +264,7 @@ struct at_engine {
 	uint32_t n_nexthops, nexthops_cap;
 	struct table *tables[AT_SELECTIONS_MAX];
 	struct selection *selections[AT_SELECTIONS_MAX];
-	uint32_t policies; /* how often they changed */
+	uint32_t policies; /* how often they or the targets changed */
 	uint32_t moves;	   /* how often what at_engine_watched() tells may have changed */
 	struct dump dumps[AT_SCOPES];
 	struct dirt *dirt;
@@ -269,6 +278,10 @@ struct at_engine {
 	uint64_t now;
 	uint32_t gen;
 	uint32_t suspicious; /* scopes whose last dump was empty against the state */
+	struct at_network targets[AT_TARGETS_MAX];
+	uint32_t n_targets;
+	uint32_t moved; /* AT_MOVED_*, by the record that is applied */
+	uint64_t lookups;
 	bool v6_silent_down, name_clash;
 	bool stale; /* some table's summary is */
 	struct at_counters counters;
@@ -412,6 +425,10 @@ int at_lanes_grow(struct selection *s, uint32_t old, uint32_t cap);
 void at_recheck(struct selection *s);
 void at_rank_all(struct at_engine *e, struct selection *s);
 void at_settle(struct at_engine *e, const struct record *r, bool quiet);
+
+/* lookup.c */
+void at_look(struct at_engine *e, const struct record *r);
+void at_look_expired(struct at_engine *e);
 
 /* snapshot.c: orders of pointers for qsort; one record each, DUMP and NEW: its size */
 int at_by_key(const void *one, const void *other);

@@ -124,6 +124,10 @@ PATTERN_MOST = 127
 """Bytes that a glob of interface names may have (AT_PATTERN_LEN without its end)."""
 
 
+TARGETS_MAX = 16
+"""Addresses whose way the kernel is asked for (AT_TARGETS_MAX): as many as its filter knows."""
+
+
 class PolicyTable(NamedTuple):
     """A policy as the engines run it (struct at_policy)."""
 

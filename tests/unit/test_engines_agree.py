@@ -6,7 +6,18 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.agree import DEFAULTS, ETH0, ETH1, LO, LOCAL, MODE_NETWORKS, POLICIES, Maker
+from tests.agree import (
+    DEFAULTS,
+    ETH0,
+    ETH1,
+    LO,
+    LOCAL,
+    MODE_NETWORKS,
+    NAMES,
+    POLICIES,
+    TARGETS,
+    Maker,
+)
 from tests.build import MS, begin, end, entry, fail, loss
 from tests.engines import both
 from tracker.capture.record import (
@@ -25,7 +36,7 @@ from tracker.engine.base import NEVER, Engine
 from tracker.model import AF_INET, AF_OF, FAMILIES, Scope
 
 SELECTIONS = (0, 1, 3)
-RARE = ("lose", "aside", "damage", "fail", "policy", "networks", "drop", "sysctl")
+RARE = ("lose", "aside", "damage", "fail", "policy", "networks", "targets", "drop", "sysctl")
 
 seeds = st.integers(0, (1 << 20) - 1)
 
@@ -44,6 +55,7 @@ class Engines(RuleBasedStateMachine):
         """A host with two uplinks."""
         self.set_policy(0, policy)
         make = Maker(seed)
+        self.seldom_targets(make)
         self.send(LO, ETH0, ETH1, *(make.address() for _ in range(4)), *DEFAULTS)
 
     def send(self, *records: Record, pause: int = MS) -> None:
@@ -130,6 +142,11 @@ class Engines(RuleBasedStateMachine):
         selection, networks = make.one(sorted(self.selections)), make.one(MODE_NETWORKS)
         for engine in self.engines:
             engine.set_mode_networks(selection, networks)
+
+    def seldom_targets(self, make: Maker) -> None:
+        targets = make.one(TARGETS)
+        for engine in self.engines:
+            engine.set_targets(targets)
 
     def seldom_drop(self, make: Maker) -> None:
         selection = make.one(SELECTIONS[1:])
@@ -239,6 +256,8 @@ class Engines(RuleBasedStateMachine):
                 assert one.rows(selection, family) == other.rows(selection, family)
                 assert one.view(selection, family) == other.view(selection, family)
         assert one.changed() == other.changed()
+        assert one.lookups() == other.lookups()
+        assert [one.vrf_table(name) for name in NAMES] == [other.vrf_table(name) for name in NAMES]
         assert [one.link_name(index) for index in range(10)] == [
             other.link_name(index) for index in range(10)
         ]

@@ -59,6 +59,22 @@ class Engine(Protocol):
     def tables(self) -> list[int]:
         """Routing tables that some selection names."""
 
+    def vrf_table(self, name: str) -> int:
+        """Routing table of the VRF of that name, 0 = there is none."""
+
+    @property
+    def targets(self) -> tuple[Network, ...]:
+        """Those that were set last."""
+
+    def set_targets(self, targets: tuple[Network, ...]) -> None:
+        """Name the addresses whose way the kernel is asked for, TARGETS_MAX of host length at
+        most. A source tells the kernel's filter at its next drain() or wait(), so ask no sooner.
+        """
+
+    def lookups(self) -> int:
+        """Grows when the kernel may answer otherwise for a target, also when other targets were
+        set, and when a VRF's name leads to another table."""
+
     def link_name(self, ifindex: int) -> str:
         """Name of a link, "ifN" for one that is not known (any more)."""
 

@@ -65,6 +65,8 @@ class NativeEngine:
         """For sources in C, which feed the engine without Python."""
         if not self.handle:
             raise MemoryError
+        self.targets: tuple[Network, ...] = ()
+        """Those that were set last."""
         self._criteria: dict[int, int] = {}
         """Number of criteria by selection: how many values a row has."""
         self._dirt = ffi.new("struct at_dirty[]", _DIRTY_ROOM)
@@ -183,6 +185,23 @@ class NativeEngine:
         tables = ffi.new("uint32_t[]", lib.AT_SELECTIONS_MAX)
         count = lib.at_engine_tables(self.handle, tables, lib.AT_SELECTIONS_MAX)
         return list(tables[0:count])
+
+    def vrf_table(self, name: str) -> int:
+        """Routing table of the VRF of that name, 0 = there is none."""
+        return int(lib.at_engine_vrf_table(self.handle, name.encode("utf-8", "surrogateescape")))
+
+    # What is asked of the kernel.
+
+    def set_targets(self, targets: tuple[Network, ...]) -> None:
+        """Name the addresses whose way the kernel is asked for; ValueError for more than
+        TARGETS_MAX, or one that is not of host length."""
+        _check(lib.at_engine_set_targets(self.handle, _networks(targets), len(targets)))
+        self.targets = targets
+
+    def lookups(self) -> int:
+        """Grows when the kernel may answer otherwise for a target, or a VRF's name leads to
+        another table."""
+        return int(lib.at_engine_lookups(self.handle))
 
     def link_name(self, ifindex: int) -> str:
         """Name of a link, "ifN" for one that is not known (any more)."""
