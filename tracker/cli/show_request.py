@@ -22,12 +22,12 @@ FORMS = (NODE, INTERNAL_IPS, KUBELET)
 AS = Option("--as", "one InternalIP per family alone, or today's kubelet", choices=FORMS)
 PREFERRED = Option(
     "--preferred-address-types",
-    "order of preferredAddresses, as the API server's --kubelet-preferred-address-types",
+    "order of preferredAddresses, as the API server is told it",
     "TYPE,...",
 )
 PROVIDER = Option(
     "--provider-addresses",
-    "what a cloud provider lists (JSON as in Node.status.addresses): what is published of it",
+    "what a cloud provider lists: what is published of it (JSON)",
     "FILE",
 )
 NODE_IP = Option("--node-ip", "the kubelet's flag (default: the primary addresses)", "IP[,IP]")
