@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 from tests.unit.command import ENGINE, HOST, Answer, address, default, link, run, write
+from tests.unit.test_node import choice, decision, extra
+from tracker.cli.show_table import print_document
+from tracker.config import Networks
+from tracker.node import node_document
 
 LISTED = [
     {"type": "Hostname", "address": "n1"},
@@ -285,3 +289,28 @@ def test_a_table_names_the_lists_where_they_are_asked_for(show: Any) -> None:
     lines = show("--output", "table", listed=LISTED).out.splitlines()
     assert "hostIPs: 192.0.2.10, 2001:db8::10" in lines
     assert any(line.startswith("addresses: InternalIP 192.0.2.10, ") for line in lines)
+
+
+def test_a_table_for_each_selection_is_legible_on_a_narrow_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    long = choice(
+        "ipv6", "2001:db8::aaaa:bbbb:cccc:dddf", prefixlen=64, reason="mode cidr: inside a network"
+    )
+    bgp = {
+        "ipv4": choice("ipv4", None, reason="mode cidr names no ipv4 address"),
+        "ipv6": long._replace(extra=(extra("fd00::9", 2, prefixlen=64),), warnings=("ipv6: odd",)),
+    }
+    made = decision(choice("ipv4", "192.0.2.10"), choice("ipv6", None), selections={"bgp": bgp})
+    reasons = {name: {f: c.reason for f, c in found.items()} for name, found in (("bgp", bgp),)}
+    print_document(node_document(made, Networks()), reasons, lists=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert "selection bgp" in lines
+    rows = [line.split() for line in lines[lines.index("selection bgp") + 3 :]]
+    assert rows[0][:3] == ["ipv4", "none", "none"]
+    assert ["ipv6", "2001:db8::aaaa:bbbb:cccc:dddf/64", "bond0", "stable"] in [
+        row[:4] for row in rows
+    ]
+    assert ["ipv6", "fd00::9/64", "eth1", "Internal", "extra,", "rank", "2"] in rows
+    assert "warning: bgp: ipv6: odd" in lines

@@ -7,6 +7,9 @@ from typing import Any
 
 from tracker.cli.output import console, table
 
+REASON_LEAST = 24
+_UNBOUNDED = 1000
+
 Reasons = Mapping[str, Mapping[str, str]]
 """Why a family has its address or none: by selection ("" = the node's) and family."""
 
@@ -14,24 +17,27 @@ Reasons = Mapping[str, Mapping[str, str]]
 def print_document(document: dict[str, Any], reasons: Reasons, *, lists: bool) -> None:
     """The primary addresses; `lists`: what Node.status.addresses is, and what follows."""
     out = console()
-    out.print(document["hostname"], style="bold")
-    named = document["selections"]
-    heads = ("family", "address", "interface", "state", "scope", "reason")
-    shown = table(*(("selection", *heads) if named else heads))
     families = document["families"]
-    rows = [("node", row) for row in _rows(document, families, reasons.get("", {}))]
-    for name, selection in named.items():
-        rows += [(name, row) for row in _rows(selection, families, reasons.get(name, {}))]
-    for name, row in rows:
-        shown.add_row(*((name, *row) if named else row))
-    out.print(shown)
+    answers = {document["hostname"]: (document, reasons.get("", {}))}
+    for name, answer in document["selections"].items():
+        answers[f"selection {name}"] = answer, reasons.get(name, {})
+    for title, (answer, why) in answers.items():
+        shown = table("family", "address", "interface", "state", "scope", "reason")
+        for row in _rows(answer, families, why):
+            shown.add_row(*row)
+        # A reason is folded, but not into a pillar: rather lines that are longer than the screen.
+        shown.columns[-1].min_width = REASON_LEAST
+        unbounded = out.options.update(max_width=_UNBOUNDED)
+        least = out.measure(shown, options=unbounded).minimum
+        out.print(title, style="bold")
+        out.print(shown, width=max(out.width, least), crop=False)
     if lists:
         for key in ("addresses", "preferredAddresses"):
             entries = [f"{entry['type']} {entry['address']}" for entry in document[key]]
             out.print(f"{key}: {', '.join(entries) or 'none'}", soft_wrap=True)
         out.print(f"hostIPs: {', '.join(document['hostIPs']) or 'none'}", soft_wrap=True)
     warnings = [*document["warnings"]]
-    for name, selection in named.items():
+    for name, selection in document["selections"].items():
         warnings += [f"{name}: {text}" for text in selection["warnings"]]
     for text in warnings:
         out.print(f"warning: {text}", style="yellow", soft_wrap=True)
