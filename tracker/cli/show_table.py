@@ -28,9 +28,9 @@ def print_document(document: dict[str, Any], reasons: Reasons, *, lists: bool) -
         # A reason is folded, but not into a pillar: rather lines that are longer than the screen.
         shown.columns[-1].min_width = REASON_LEAST
         unbounded = out.options.update(max_width=_UNBOUNDED)
-        least = out.measure(shown, options=unbounded).minimum
+        out.width = max(out.width, out.measure(shown, options=unbounded).minimum)
         out.print(title, style="bold")
-        out.print(shown, width=max(out.width, least), crop=False)
+        out.print(shown)
     if lists:
         for key in ("addresses", "preferredAddresses"):
             entries = [f"{entry['type']} {entry['address']}" for entry in document[key]]
