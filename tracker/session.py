@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from tracker.capture.resync import Resync
 from tracker.decision import Decider, Remembered, Stability
 from tracker.engine.base import NEVER
+from tracker.guidance import Guidance, Helpers
 from tracker.model import (
+    AF_OF,
     NANOSECONDS,
     Cause,
     Change,
@@ -23,16 +25,24 @@ from tracker.model import (
     State,
     View,
 )
-from tracker.remarks import reason, warnings
+from tracker.remarks import around, reason, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tracker.capture.base import Source
     from tracker.clock import Clock
+    from tracker.model import Row
+    from tracker.policy.modes import Guide
 
 START = "start"
 """Cause of the dumps that a session begins with."""
+
+POLICY = "policy"
+"""Cause of the dumps that another policy asks for."""
+
+RELOAD = "reload of the configuration"
+"""Cause of changes that come of it."""
 
 NODE = ""
 """Name of the node's own selection."""
@@ -98,6 +108,13 @@ class _Follower:
         self.published: str | None = None
         self.remarks: tuple[tuple[str, ...], bool] = ((), False)
         """Warnings and whether it is ambiguous, as they were before a hold."""
+        self.others: tuple[Row, ...] = ()
+        """What the mode takes as well."""
+        self.extra: tuple[Row, ...] = ()
+        """The next best, as many as are asked for."""
+        self.looked: tuple[object, ...] = ()
+        """What `others` and `extra` stand on."""
+        self.looked_at = 0
 
 
 class Session:
@@ -112,7 +129,12 @@ class Session:
         *,
         hostname: str = "",
         memory: Memory | None = None,
+        guides: Mapping[str, Guide] | None = None,
+        helpers: Helpers | None = None,
     ) -> None:
+        """`policies` are the tables of all selections, the node's own first; `guides` say what
+        some of them depend on, and `helpers` whom to ask for it.
+        """
         self.source = source
         self.engine = source.engine
         self.policies = dict(policies)
@@ -124,6 +146,9 @@ class Session:
         self._clock = clock
         self._memory = memory
         self._kept: LastRun | None = None
+        self._guidance = Guidance(guides or {}, helpers or Helpers(), source.engine)
+        self._has_targets = False
+        self._indexes: dict[str, int] = {}
         self._followers: list[_Follower] = []
         self._changes: list[Change] = []
         self._drifts: list[bytes] = []
@@ -145,26 +170,85 @@ class Session:
             self.generation = last.generation
             self._time_ns = last.time_ns
         now = self._clock.boot_ns()
-        for index, (selection, policy) in enumerate(self.policies.items()):
-            self.engine.set_policy(index, policy)
+        for selection, policy in self.policies.items():
+            self._enter(selection, policy)
             for family in policy.families:
                 kept = last.remembered.get((selection, family)) if last is not None else None
-                decider = Decider(policy, self.settings.stability, now, kept)
-                follower = _Follower(selection, index, family, decider)
-                if kept is not None:
-                    follower.published = kept.address if kept.same_boot else None
-                    self._name(follower, kept.address)
-                self._followers.append(follower)
+                self._begin(selection, family, now, kept)
         self._time_ns = self._time_ns or self._clock.wall_ns()
+        self._set_targets()
         self.source.refresh()
         self.source.drain()
         self.resync.run(START)
+        self._guide(START)
         self._plan_audit()
         return self._decide()
+
+    def reload(
+        self,
+        policies: Mapping[str, PolicyTable],
+        guides: Mapping[str, Guide],
+        settings: Settings,
+        helpers: Helpers,
+        hostname: str,
+    ) -> None:
+        """Go on under another configuration; answers stay until what it changes has settled."""
+        now = self._clock.boot_ns()
+        self.settings, self.hostname = settings, hostname
+        self._guidance = Guidance(guides, helpers, self.engine, self._guidance)
+        wanted = dict(policies)
+        wanted.update(self._guidance.step(now, wanted, self._incumbents))
+        for name in set(self.policies) - set(wanted):
+            self.engine.drop_policy(self._indexes.pop(name))
+        before, self.policies = self.policies, wanted
+        self._followers = [f for f in self._followers if f.family in self._families(f.selection)]
+        known = {(f.selection, f.family): f for f in self._followers}
+        for name, policy in wanted.items():
+            if policy != before.get(name):
+                self._enter(name, policy)
+            for family in policy.families:
+                if follower := known.get((name, family)):
+                    follower.decider.set_policy(policy, settings.stability)
+                    self._name(follower, follower.decider.address)
+                    follower.view = None
+                else:
+                    self._begin(name, family, now, None)
+        self._set_targets()
+        self.resync.run(POLICY)
+        self._plan_audit()
+        self._published = None
+        self._decide()
+
+    def _families(self, selection: str) -> tuple[str, ...]:
+        policy = self.policies.get(selection)
+        return policy.families if policy is not None else ()
+
+    def _enter(self, selection: str, policy: PolicyTable) -> None:
+        """Give the engine a selection, or another table for it."""
+        taken = set(self._indexes.values())
+        free = next(index for index in range(len(taken) + 1) if index not in taken)
+        self.engine.set_policy(self._indexes.setdefault(selection, free), policy)
+
+    def _begin(self, selection: str, family: str, now: int, kept: Remembered | None) -> None:
+        """Follow a family of a selection from now on."""
+        policy = self.policies[selection]
+        decider = Decider(policy, self.settings.stability, now, kept)
+        follower = _Follower(selection, self._indexes[selection], family, decider)
+        if kept is not None:
+            follower.published = kept.address if kept.same_boot else None
+            self._name(follower, kept.address)
+        self._followers.append(follower)
+
+    def _set_targets(self) -> None:
+        targets = self._guidance.targets
+        if targets or self._has_targets:
+            self.engine.set_targets(targets)
+            self._has_targets = bool(targets)
 
     def resume(self) -> None:
         """Read everything again before the next decision: nobody watched for a while."""
         self.engine.lose(tuple(Scope))
+        self._guidance.again()
 
     def step(self, until_ns: int = NEVER) -> bool:
         """Wait for one thing to happen, at most until `until_ns` (CLOCK_BOOTTIME).
@@ -183,6 +267,7 @@ class Session:
             self.source.drain()
         self.engine.tick(now)
         self.resync.run()
+        self._guide()
         if now >= self._audit_at:
             self._audit()
         return self._decide()
@@ -190,7 +275,17 @@ class Session:
     def deadline(self) -> int:
         """CLOCK_BOOTTIME of the next thing that is due by itself."""
         deciders = min((f.decider.deadline for f in self._followers), default=NEVER)
-        return min(deciders, self.resync.deadline(), self._audit_at, self._remark_at)
+        due = (self.resync.deadline(), self._guidance.deadline, self._audit_at, self._remark_at)
+        return min(deciders, *due)
+
+    @property
+    def pending(self) -> bool:
+        """Whether somebody has yet to answer for the first time, a name server for example."""
+        return bool(self._guidance.pending)
+
+    def index(self, selection: str) -> int:
+        """The engine's number of a selection."""
+        return self._indexes[selection]
 
     # What came out.
 
@@ -236,6 +331,22 @@ class Session:
 
     # Inside.
 
+    def _guide(self, cause: str = POLICY) -> None:
+        """Find out what policies depend on, and follow it."""
+        now = self._clock.boot_ns()
+        changed = self._guidance.step(now, self.policies, self._incumbents)
+        for name, policy in changed.items():
+            if policy.table == self.policies[name].table:
+                self.engine.set_mode_networks(self._indexes[name], policy.mode_networks)
+            else:
+                self.engine.set_policy(self._indexes[name], policy)
+            self.policies[name] = policy
+        if changed:
+            self.resync.run(cause)
+
+    def _incumbents(self, selection: str) -> dict[str, str | None]:
+        return {f.family: f.decider.address for f in self._followers if f.selection == selection}
+
     def _decide(self) -> bool:
         now = self._clock.boot_ns()
         changed = self.engine.changed()
@@ -257,7 +368,8 @@ class Session:
         decider = follower.decider
         view = self.engine.view(follower.index, follower.family)
         follower.view = view
-        if self._is_stale(follower.family) and decider.must_wait(now, view):
+        waits = follower.selection in self._guidance.pending or self._is_stale(follower.family)
+        if waits and decider.must_wait(now, view):
             return False
         decider.step(now, view)
         if decider.address is not None and decider.address != follower.published:
@@ -275,7 +387,10 @@ class Session:
         decider = follower.decider
         assert decider.address is not None
         cause, came_ns = None, now
-        if follower.published is not None or not _is_dump_entry(decider.cause):
+        if decider.reconfigured:
+            cause = Cause(RELOAD, None, None)
+            decider.end_reconfiguration()
+        elif follower.published is not None or not _is_dump_entry(decider.cause):
             cause, came_ns = self._cause_of(decider.cause, now)
         change = Change(
             selection=follower.selection,
@@ -311,19 +426,43 @@ class Session:
         if not self._may_publish():
             return False
         self._remember()
+        now = self._clock.boot_ns()
+        self._remark_at = min((self._look_around(f, now) for f in self._followers), default=NEVER)
         decision = self.published()
         choices = _all_choices(decision)
-        seen = (decision.generation, *choices)
-        self._remark_at = NEVER
+        seen = (decision.hostname, decision.generation, *choices)
         if seen == self._published:
             return False
-        now = self._clock.boot_ns()
         answer = (decision.generation, *map(_answer, choices))
         if answer == self._answered and now < self._remarked + REMARKS_NS:
-            self._remark_at = self._remarked + REMARKS_NS
+            self._remark_at = min(self._remark_at, self._remarked + REMARKS_NS)
             return False
         self._published, self._answered, self._remarked = seen, answer, now
         return True
+
+    def _look_around(self, follower: _Follower, now: int) -> int:
+        """See what a mode takes beside the answer, and the further addresses that are wanted: all
+        rows are looked at, so only once a second while the answer stays. When to look again.
+        """
+        decider, view = follower.decider, follower.view
+        guide, policy = self._guidance.guide(follower.selection), self.policies[follower.selection]
+        if decider.state is not State.STABLE or not (
+            guide.extra or policy.narrows(AF_OF[follower.family])
+        ):
+            return NEVER
+        if guide.extra or view is None:
+            # What is behind the best is no change of a view, so nobody is woken up for it.
+            view = self.engine.view(follower.index, follower.family)
+        again = now + REMARKS_NS if guide.extra else NEVER
+        looked = decider.address, view.last_change_ns, policy, guide.extra
+        if looked == follower.looked:
+            return again
+        if follower.looked[:1] == looked[:1] and now < follower.looked_at + REMARKS_NS:
+            return follower.looked_at + REMARKS_NS
+        follower.looked, follower.looked_at = looked, now
+        rows = self.engine.rows(follower.index, follower.family)
+        follower.extra, follower.others = around(rows, decider.address, policy, guide.extra)
+        return again
 
     def _may_publish(self) -> bool:
         """Nothing is said before there is something to say."""
@@ -377,6 +516,9 @@ class Session:
                 view,
                 decider,
                 expected=follower.family in self.settings.expected,
+                guide=self._guidance.guide(follower.selection),
+                found=self._guidance.found(follower.selection),
+                others=follower.others,
             )
         texts, ambiguous = follower.remarks
         return Choice(
@@ -390,11 +532,19 @@ class Session:
             reason=self._reason(follower),
             warnings=texts,
             ambiguous=ambiguous,
+            extra=follower.extra if decider.shown is not None else (),
         )
 
     def _reason(self, follower: _Follower) -> str:
         assert follower.view is not None
-        return reason(self.policies[follower.selection], follower.view, follower.decider)
+        return reason(
+            follower.family,
+            self.policies[follower.selection],
+            follower.view,
+            follower.decider,
+            guide=self._guidance.guide(follower.selection),
+            found=self._guidance.found(follower.selection),
+        )
 
     def _is_stale(self, family: str) -> bool:
         scopes = _FAMILY_SCOPES[family]
@@ -421,5 +571,5 @@ def _visible(choices: dict[str, Choice]) -> dict[str, Choice]:
 def _answer(choice: Choice) -> Choice:
     """Without what is only said about it."""
     return choice._replace(
-        prefixlen=0, interface="", ifindex=0, reason="", warnings=(), ambiguous=False
+        prefixlen=0, interface="", ifindex=0, reason="", warnings=(), ambiguous=False, extra=()
     )

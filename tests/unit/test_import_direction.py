@@ -30,7 +30,7 @@ LAYERS = (
     ("capture", "engine"),
     ("policy", "clusternet", "profiles"),
     ("decision",),
-    ("config", "configfile", "values"),
+    ("config", "configfile", "guidance", "resolve", "values"),
     ("remarks", "session", "memory"),
     ("stats", "node", "publish", "api"),
     ("daemon", "doctor", "features"),
