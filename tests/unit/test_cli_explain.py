@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.unit.command import ENGINE, HOST, Answer, address, default, link, run, write
-from tracker.cli import follow
-from tracker.policy.compile import default_route_policy
-
-if TYPE_CHECKING:
-    from tracker.config import Config
-    from tracker.model import PolicyTable
 
 
 @pytest.fixture
@@ -123,25 +117,32 @@ def test_a_selection_that_is_not_there_is_one_line(explain: Any) -> None:
     )
 
 
-def test_a_named_selection_is_explained_by_its_own_policy(
-    explain: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def with_storage(config: Config) -> dict[str, PolicyTable]:
-        node = default_route_policy(families=config.families)
-        other = default_route_policy(families=config.families, static=["198.51.100.10"])
-        return {"": node, "storage": other}
-
-    monkeypatch.setattr(follow, "policies", with_storage)
-    answer = explain(HOST, "--selection", "storage")
+def test_a_named_selection_is_explained_by_its_own_policy(explain: Any, tmp_path: Path) -> None:
+    config = tmp_path / "addrtracker.toml"
+    config.write_text('[selections.storage]\nmode = "interface"\ninterfaces = ["eth1", "eth*"]\n')
+    options = ("--config", str(config), "--selection")
+    answer = explain(HOST, *options, "storage")
     assert answer.json["selection"] == "storage"
     found = answer.json["families"]["ipv4"]
-    assert (found["chosen"], found["reason"]) == ("198.51.100.10", "static")
-    assert by_address(found)["192.0.2.10"]["decided_by"] == "static"
-    table = explain(HOST, "--selection", "storage", "--output", "table").out
-    assert table.startswith("ipv4: 198.51.100.10 (static)\n")
-    assert "selection" not in explain(HOST).json
-    wrong = explain(HOST, "--selection", "bgp")
-    assert wrong.err.endswith("allowed: storage\n")
+    assert (found["chosen"], found["reason"]) == ("198.51.100.10", "mode interface: eth1")
+    rows = by_address(found)
+    assert rows["192.0.2.10"]["decided_by"] == "mode"
+    assert [rows[text]["criteria"]["mode"] for text in ("198.51.100.10", "192.0.2.10")] == [0, 1]
+    table = explain(HOST, *options, "storage", "--output", "table").out
+    assert table.startswith("ipv4: 198.51.100.10 (mode interface: eth1)\n")
+    node = explain(HOST, "--config", str(config)).json
+    assert "selection" not in node
+    assert node["families"]["ipv4"]["chosen"] == "192.0.2.10"
+    assert explain(HOST, *options, "bgp").err.endswith("allowed: storage\n")
+
+
+def test_what_a_mode_leaves_out_says_so(explain: Any, tmp_path: Path) -> None:
+    config = tmp_path / "addrtracker.toml"
+    config.write_text('[select]\nmode = "cidr"\ncidrs = ["198.51.100.0/24"]\n')
+    found = explain(HOST, "--config", str(config)).json["families"]
+    assert found["ipv4"]["chosen"] == "198.51.100.10"
+    assert by_address(found["ipv4"])["192.0.2.10"]["reason"] == "not-in-mode"
+    assert found["ipv6"]["chosen"] is None
 
 
 def test_one_address_alone(explain: Any) -> None:

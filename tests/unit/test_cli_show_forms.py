@@ -265,6 +265,42 @@ def test_where_the_kubelet_fails_there_is_one_line(show: Any) -> None:
     assert pair.status == 0
 
 
+SELECTIONS = """
+[select]
+extra = 1
+[selections.storage]
+mode = "cidr"
+cidrs = ["198.51.100.0/24"]
+"""
+
+
+def test_extra_addresses_and_selections_are_in_the_document(show: Any) -> None:
+    document = show(config=SELECTIONS).json
+    assert flat(document) == [
+        ("InternalIP", "192.0.2.10"),
+        ("InternalIP", "2001:db8::10"),
+        ("InternalIP", "198.51.100.10"),
+        ("Hostname", "n1"),
+    ]
+    assert document["primary"]["ipv4"] == "192.0.2.10"
+    storage = document["selections"]["storage"]
+    assert storage["primary"] == {"ipv4": "198.51.100.10", "ipv6": None}
+    assert storage["state"] == {"ipv4": "stable", "ipv6": "none"}
+    assert [ip["interface"] for ip in storage["ips"]] == ["eth1"]
+
+
+def test_forms_know_nothing_of_what_is_extra(show: Any) -> None:
+    one_each = [("InternalIP", "192.0.2.10"), ("InternalIP", "2001:db8::10")]
+    assert flat(show("--as", "internal-ips", config=SELECTIONS).json) == one_each
+    assert show("--as", "kubelet", config=SELECTIONS).json["selections"] == {}
+    merged = show(config=SELECTIONS, listed=LISTED).json
+    assert [a for kind, a in flat(merged) if kind == "InternalIP"] == [
+        "192.0.2.10",
+        "2001:DB8:0::10",
+    ]
+    assert list(merged["selections"]) == ["storage"]
+
+
 def test_preferred_types_order_the_list(show: Any) -> None:
     types = "InternalIP, ExternalIP,Hostname"
     document = show("--preferred-address-types", types, listed=LISTED).json
