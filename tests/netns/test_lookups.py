@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.netns.namespace import Namespace, connect
-from tests.tiers import TIERS
+from tests.tiers import BPF, SMALLEST_RING, TIERS
 from tracker.address import host_network
 from tracker.capture.base import Wake
 from tracker.capture.netlink import boot_ns
@@ -117,3 +117,24 @@ def test_without_targets_nothing_is_told(source: Source, host: Namespace) -> Non
     assert told(source)
     host.ip("route del 203.0.113.0/24")
     assert told(source)
+
+
+def test_rules_that_find_no_room_in_the_ring_are_told(host: Namespace) -> None:
+    """No scope of the state is about rules, so nothing is dumped."""
+    with host.entered():
+        engine = NativeEngine()
+        source = BPF.open(engine, ring=SMALLEST_RING)
+        engine.set_targets(TARGETS)
+        source.drain()
+        for scope in Scope:
+            assert source.dump(scope)
+        quiet(source)
+        host.batch([f"rule add table 77 priority {number}" for number in range(100, 300)])
+        before = engine.lookups()
+        assert told(source)
+        lost = source.counters()["lost.RTM_NEWRULE"]
+        assert engine.counters()["applied.loss.new"] == 1
+        assert lost > 0
+        assert engine.lookups() == before + 200 - lost + 1
+        assert engine.dirty() == []
+        source.close()
