@@ -171,8 +171,8 @@ static void store(struct at_engine *e, uint32_t slot, const struct at_link *valu
 	}
 	if ((old.flags ^ l->value.flags) & AT_LIVE)
 		at_stale_naming(e);
-	if (is_live(&old) != is_live(&l->value))
-		e->moved |= AT_MOVED_LIVE;
+	if (is_live(&old) != is_live(&l->value) || (old.flags ^ l->value.flags) & IFF_UP)
+		e->moved |= AT_MOVED_LINK;
 	if (moved_vrf(&old, &l->value))
 		e->moved |= AT_MOVED_VRF;
 }

@@ -96,7 +96,7 @@ void at_look(struct at_engine *e, const struct record *r)
 	unsigned moved = e->moved;
 
 	e->moved = 0;
-	if (moved & AT_MOVED_VRF || (e->n_targets && (moved & AT_MOVED_LIVE || tells(e, r))) ||
+	if (moved & AT_MOVED_VRF || (e->n_targets && (moved & AT_MOVED_LINK || tells(e, r))) ||
 	    (moved & AT_MOVED_ADDR4 && has_target(e, AF_INET)) ||
 	    (moved & AT_MOVED_ADDR6 && has_target(e, AF_INET6)))
 		e->lookups++;

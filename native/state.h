@@ -249,7 +249,7 @@ struct tomb {
 enum {
 	AT_MOVED_ADDR4 = 1, /* an address came or went */
 	AT_MOVED_ADDR6 = 2,
-	AT_MOVED_LIVE = 4, /* a link is live, or no longer */
+	AT_MOVED_LINK = 4, /* a link is up or live, or no longer */
 	AT_MOVED_VRF = 8,
 };
 

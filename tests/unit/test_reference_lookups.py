@@ -66,6 +66,7 @@ def grows(host: Host, *records: Record) -> int:
         link(2, "eth0", carrier=False),
         gone(ETH0),
         link(3, "eth1"),
+        link(3, "eth1", carrier=False),
         entry(addr("192.0.2.11/24", 2)),
         RED,
     ],
@@ -95,13 +96,19 @@ def test_what_may_lead_to_a_target_counts_once(host: Host, record: Record) -> No
         addr("2001:db8::11/64", 2),
         gone(SIX),
         link(2, "eth0", mtu=9000),
-        link(3, "eth1", carrier=False),
-        link(5, "br0", kind="bridge", carrier=False),
+        link(3, "eth1", up=False),
     ],
     ids=str,
 )
 def test_what_cannot_lead_to_a_target_does_not_count(host: Host, record: Record) -> None:
     assert grows(host, record) == 0
+
+
+def test_a_link_without_carrier_that_goes_down_counts(host: Host) -> None:
+    """Its routes were still used, unless a sysctl says otherwise."""
+    host.send(link(2, "eth0", carrier=False))
+    assert grows(host, link(2, "eth0", up=False)) == 1
+    assert grows(host, link(2, "eth0", up=False)) == 0
 
 
 def test_a_sweep_counts(host: Host) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tracker.capture.record import F_DUMP, Flush, Loss, Nexthop, Op, Record, Route, Rule
 from tracker.engine.reference_filters import contains
-from tracker.engine.reference_state import RTM_F_CLONED, AddrKey, State, is_live
+from tracker.engine.reference_state import IFF_UP, RTM_F_CLONED, AddrKey, State, is_live
 from tracker.model import AF_INET, AF_INET6, TARGETS_MAX, Network
 
 RT_TABLE_LOCAL = 255
@@ -17,8 +17,8 @@ _HOST_LENGTH = {AF_INET: 32, AF_INET6: 128}
 class Facts(NamedTuple):
     """What a record may change of that which lookups depend on."""
 
-    live: frozenset[int]
-    """Links."""
+    links: frozenset[tuple[int, bool]]
+    """Those that are up, and whether they are live."""
     addresses: frozenset[AddrKey]
     """Of the families of targets."""
     vrfs: frozenset[tuple[int, str, int]]
@@ -66,7 +66,7 @@ class Lookups:
     def _look(self) -> Facts:
         links = self._state.links.values()
         return Facts(
-            frozenset(link.ifindex for link in links if is_live(link)),
+            frozenset((link.ifindex, is_live(link)) for link in links if link.flags & IFF_UP),
             frozenset(
                 key
                 for family, keys in self._state.addresses.items()
