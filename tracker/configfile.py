@@ -14,7 +14,7 @@ from tracker import values
 from tracker.address import family_of
 from tracker.config import Config, Select, kernel_hostname
 from tracker.errors import ConfigError
-from tracker.model import FAMILIES, NANOSECONDS
+from tracker.model import FAMILIES, NANOSECONDS, TARGETS_MAX
 from tracker.nodeip.arguments import NodeIPError, parse_annotation, parse_argument
 from tracker.policy import modes
 from tracker.policy.compile import TABLE_MAIN
@@ -215,6 +215,7 @@ def _check(reader: _Reader, data: dict[str, Any], config: Config) -> None:
         if family not in config.families:
             wanted = ", ".join(config.families)
             reader.fail("require", data["require"], f"only what is wanted: {wanted}")
+    targets: set[str] = set()
     for key, table in _tables(data):
         name = key.removeprefix("selections.")
         select = config.select if key == "select" else config.selections[name]
@@ -223,6 +224,10 @@ def _check(reader: _Reader, data: dict[str, Any], config: Config) -> None:
         ):
             wanted = ", ".join(config.families)
             reader.fail(f"{key}.static", table["static"], f"addresses of wanted families: {wanted}")
+        targets.update(select.route_to)
+        if len(targets) > TARGETS_MAX:
+            most = f"at most {TARGETS_MAX} different ones, all selections together"
+            reader.fail(f"{key}.route_to", table["route_to"], most)
 
 
 class _Selecting:

@@ -78,8 +78,9 @@ class RouteTo:
             family = family_of(target)
             ways = self._ways(target, family, remarks)
             # Equal ways: whichever the kernel takes for a packet, the answer stays.
+            present = incumbents.get(family)
             sources = sorted(
-                dict.fromkeys(way.source for way in ways), key=incumbents.get(family).__ne__
+                dict.fromkeys(way.source for way in ways), key=lambda source: source != present
             )
             if len(sources) > 1:
                 text = f"{len(sources)} equal paths, with sources {', '.join(sorted(sources))}"

@@ -8,6 +8,7 @@ from tracker.address import network_text, text
 from tracker.model import AF_OF, FAMILY_OF, Fallback, Mode, Reject, State, Tier
 from tracker.policy.compile import TABLE_MAIN, TABLE_NOWHERE
 from tracker.policy.criteria import winner_reason
+from tracker.policy.modes import ROUTE_TO
 
 if TYPE_CHECKING:
     from tracker.decision import Decider
@@ -173,7 +174,8 @@ def _mode_warnings(
     if row is not None and is_best and row.tier is not Tier.ROUTE:
         fallback = policy.fallback.name.lower().replace("_", "-")
         texts.append(f"{family}: nothing is in {mode}, fallback {fallback}")
-    if others:
+    asked = policy.mode is Mode.LIST and guide.mode == ROUTE_TO
+    if others and not asked:  # whoever asks for ways says what else there is
         shown = [
             row.address if row.reject is Reject.NONE else f"{row.address} ({row.reject.label})"
             for row in others[:_SHOWN]

@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from tracker.capture.resync import Resync
 from tracker.decision import Decider, Remembered, Stability
 from tracker.engine.base import NEVER
+from tracker.follower import (
+    REMARKS_NS,
+    About,
+    Follower,
+    all_choices,
+    answer_alone,
+    visible,
+)
 from tracker.guidance import Guidance, Helpers
 from tracker.model import (
-    AF_OF,
     NANOSECONDS,
     Cause,
     Change,
@@ -23,16 +30,13 @@ from tracker.model import (
     PolicyTable,
     Scope,
     State,
-    View,
 )
-from tracker.remarks import around, reason, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tracker.capture.base import Source
     from tracker.clock import Clock
-    from tracker.model import Row
     from tracker.policy.modes import Guide
 
 START = "start"
@@ -49,10 +53,6 @@ NODE = ""
 
 OVERSLEPT_NS = NANOSECONDS
 """A wait that ends this much after its deadline: the process was stopped or the host slept."""
-
-REMARKS_NS = NANOSECONDS
-"""Where an answer stays, what is said about it (warnings, the reason) is said anew no more often:
-a default route that flaps is no reason to write files and log lines hundreds of times a second."""
 
 _FAMILY_SCOPES = {
     "ipv4": frozenset({Scope.LINK, Scope.ADDR4, Scope.NEXTHOP, Scope.ROUTE4}),
@@ -94,29 +94,6 @@ class Memory(Protocol):
         """Keep it; never raises, never blocks for long."""
 
 
-class _Follower:
-    """One selection and family: its decider and the view that it last saw."""
-
-    def __init__(self, selection: str, index: int, family: str, decider: Decider) -> None:
-        self.selection = selection
-        self.index = index
-        self.family = family
-        self.decider = decider
-        self.view: View | None = None
-        self.named: str | None = None
-        """The incumbent that the engine knows."""
-        self.published: str | None = None
-        self.remarks: tuple[tuple[str, ...], bool] = ((), False)
-        """Warnings and whether it is ambiguous, as they were before a hold."""
-        self.others: tuple[Row, ...] = ()
-        """What the mode takes as well."""
-        self.extra: tuple[Row, ...] = ()
-        """The next best, as many as are asked for."""
-        self.looked: tuple[object, ...] = ()
-        """What `others` and `extra` stand on."""
-        self.looked_at = 0
-
-
 class Session:
     """Follows one network namespace."""
 
@@ -149,7 +126,7 @@ class Session:
         self._guidance = Guidance(guides or {}, helpers or Helpers(), source.engine)
         self._has_targets = False
         self._indexes: dict[str, int] = {}
-        self._followers: list[_Follower] = []
+        self._followers: list[Follower] = []
         self._changes: list[Change] = []
         self._drifts: list[bytes] = []
         self._time_ns = 0
@@ -233,7 +210,7 @@ class Session:
         """Follow a family of a selection from now on."""
         policy = self.policies[selection]
         decider = Decider(policy, self.settings.stability, now, kept)
-        follower = _Follower(selection, self._indexes[selection], family, decider)
+        follower = Follower(selection, self._indexes[selection], family, decider)
         if kept is not None:
             follower.published = kept.address if kept.same_boot else None
             self._name(follower, kept.address)
@@ -320,8 +297,8 @@ class Session:
         """The decision as publishers see it: a hold may end as if nothing had been."""
         decision = self.decision()
         return decision._replace(
-            choices=_visible(decision.choices),
-            selections={name: _visible(each) for name, each in decision.selections.items()},
+            choices=visible(decision.choices),
+            selections={name: visible(each) for name, each in decision.selections.items()},
         )
 
     @property
@@ -357,13 +334,13 @@ class Session:
                 self._follow(follower, now)
         return self._publish()
 
-    def _follow(self, follower: _Follower, now: int) -> None:
+    def _follow(self, follower: Follower, now: int) -> None:
         # Once more with the view that fits, where the address changed: one without carrier is held
         # from the beginning, not from whatever wakes us up next.
         if self._take_step(follower, now):
             self._take_step(follower, now)
 
-    def _take_step(self, follower: _Follower, now: int) -> bool:
+    def _take_step(self, follower: Follower, now: int) -> bool:
         """True if the engine was told of another address, which makes for another view."""
         decider = follower.decider
         view = self.engine.view(follower.index, follower.family)
@@ -379,11 +356,11 @@ class Session:
         self._name(follower, decider.address)
         return True
 
-    def _name(self, follower: _Follower, address: str | None) -> None:
+    def _name(self, follower: Follower, address: str | None) -> None:
         self.engine.set_incumbent(follower.index, follower.family, address)
         follower.named = address
 
-    def _changed(self, follower: _Follower, now: int) -> None:
+    def _changed(self, follower: Follower, now: int) -> None:
         decider = follower.decider
         assert decider.address is not None
         cause, came_ns = None, now
@@ -397,7 +374,7 @@ class Session:
             family=follower.family,
             old=follower.published,
             new=decider.address,
-            reason=self._reason(follower),
+            reason=follower.reason(self._about(follower)),
             cause=cause,
             boot_ns=now,
             took_ns=max(0, now - came_ns),
@@ -427,42 +404,19 @@ class Session:
             return False
         self._remember()
         now = self._clock.boot_ns()
-        self._remark_at = min((self._look_around(f, now) for f in self._followers), default=NEVER)
+        looks = (f.look_around(self.engine, self._about(f), now) for f in self._followers)
+        self._remark_at = min(looks, default=NEVER)
         decision = self.published()
-        choices = _all_choices(decision)
+        choices = all_choices(decision)
         seen = (decision.hostname, decision.generation, *choices)
         if seen == self._published:
             return False
-        answer = (decision.generation, *map(_answer, choices))
+        answer = (decision.generation, *map(answer_alone, choices))
         if answer == self._answered and now < self._remarked + REMARKS_NS:
             self._remark_at = min(self._remark_at, self._remarked + REMARKS_NS)
             return False
         self._published, self._answered, self._remarked = seen, answer, now
         return True
-
-    def _look_around(self, follower: _Follower, now: int) -> int:
-        """See what a mode takes beside the answer, and the further addresses that are wanted: all
-        rows are looked at, so only once a second while the answer stays. When to look again.
-        """
-        decider, view = follower.decider, follower.view
-        guide, policy = self._guidance.guide(follower.selection), self.policies[follower.selection]
-        if decider.state is not State.STABLE or not (
-            guide.extra or policy.narrows(AF_OF[follower.family])
-        ):
-            return NEVER
-        if guide.extra or view is None:
-            # What is behind the best is no change of a view, so nobody is woken up for it.
-            view = self.engine.view(follower.index, follower.family)
-        again = now + REMARKS_NS if guide.extra else NEVER
-        looked = decider.address, view.last_change_ns, policy, guide.extra
-        if looked == follower.looked:
-            return again
-        if follower.looked[:1] == looked[:1] and now < follower.looked_at + REMARKS_NS:
-            return follower.looked_at + REMARKS_NS
-        follower.looked, follower.looked_at = looked, now
-        rows = self.engine.rows(follower.index, follower.family)
-        follower.extra, follower.others = around(rows, decider.address, policy, guide.extra)
-        return again
 
     def _may_publish(self) -> bool:
         """Nothing is said before there is something to say."""
@@ -503,48 +457,17 @@ class Session:
             jitter = random.Random(now).uniform(0.9, 1.1)  # noqa: S311 - no secret
             self._audit_at = now + int(self.settings.audit * jitter)
 
-    def _choice(self, follower: _Follower) -> Choice:
-        decider = follower.decider
-        view = follower.view
-        assert view is not None
-        row = decider.row
-        stale = decider.state is State.LOST or decider.unsettled or self._is_stale(follower.family)
-        if decider.state is not State.HOLDING:
-            follower.remarks = warnings(
-                follower.family,
-                self.policies[follower.selection],
-                view,
-                decider,
-                expected=follower.family in self.settings.expected,
-                guide=self._guidance.guide(follower.selection),
-                found=self._guidance.found(follower.selection),
-                others=follower.others,
-            )
-        texts, ambiguous = follower.remarks
-        return Choice(
-            family=follower.family,
-            address=decider.shown,
-            state=decider.state,
-            stale=stale and decider.shown is not None,
-            prefixlen=row.prefixlen if row is not None else 0,
-            interface=row.interface if row is not None else "",
-            ifindex=row.ifindex if row is not None else 0,
-            reason=self._reason(follower),
-            warnings=texts,
-            ambiguous=ambiguous,
-            extra=follower.extra if decider.shown is not None else (),
+    def _choice(self, follower: Follower) -> Choice:
+        return follower.choice(
+            self._about(follower),
+            stale=self._is_stale(follower.family),
+            expected=follower.family in self.settings.expected,
         )
 
-    def _reason(self, follower: _Follower) -> str:
-        assert follower.view is not None
-        return reason(
-            follower.family,
-            self.policies[follower.selection],
-            follower.view,
-            follower.decider,
-            guide=self._guidance.guide(follower.selection),
-            found=self._guidance.found(follower.selection),
-        )
+    def _about(self, follower: Follower) -> About:
+        name = follower.selection
+        guidance = self._guidance
+        return About(self.policies[name], guidance.guide(name), guidance.found(name))
 
     def _is_stale(self, family: str) -> bool:
         scopes = _FAMILY_SCOPES[family]
@@ -554,22 +477,3 @@ class Session:
 def _is_dump_entry(raw: bytes) -> bool:
     """Whether this was found by a dump (AT_F_DUMP of struct at_header): nobody made a change."""
     return bool(int.from_bytes(raw[12:16], sys.byteorder) & 1)
-
-
-def _all_choices(decision: Decision) -> list[Choice]:
-    named = [choice for by_family in decision.selections.values() for choice in by_family.values()]
-    return [*decision.choices.values(), *named]
-
-
-def _visible(choices: dict[str, Choice]) -> dict[str, Choice]:
-    return {
-        family: choice._replace(state=State.STABLE) if choice.state is State.HOLDING else choice
-        for family, choice in choices.items()
-    }
-
-
-def _answer(choice: Choice) -> Choice:
-    """Without what is only said about it."""
-    return choice._replace(
-        prefixlen=0, interface="", ifindex=0, reason="", warnings=(), ambiguous=False, extra=()
-    )

@@ -46,7 +46,7 @@ WRONG = [
     (
         ["zzz"],
         (
-            "zzz: unknown command; allowed: show, explain, compare, watch, events, run, replay, "
+            "zzz: unknown command; allowed: show, explain, compare, watch, events, run, reload, replay, "
             "record, check, doctor"
         ),
     ),

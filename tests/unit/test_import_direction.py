@@ -31,9 +31,9 @@ LAYERS = (
     ("policy", "clusternet", "profiles"),
     ("decision",),
     ("config", "configfile", "guidance", "resolve", "values"),
-    ("remarks", "session", "memory"),
+    ("remarks", "follower", "session", "memory"),
     ("stats", "node", "publish", "api"),
-    ("daemon", "doctor", "features"),
+    ("daemon", "doctor", "features", "presence"),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracker.cli import options
-from tracker.cli.follow import configuration, open_host, session
+from tracker.cli.follow import configuration, helpers, open_host, session
 from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import console, print_json, wants_table
 from tracker.clock import SystemClock
@@ -38,7 +38,8 @@ def run(arguments: Arguments) -> int:
     config = configuration(arguments)
     clock = SystemClock()
     limits = Limits(arguments, clock)
-    watching = session(open_host(arguments, config).source, config, clock)
+    source = open_host(arguments, config).source
+    watching = session(source, config, clock, helpers=helpers(source, config))
     teller = _Teller(config.networks, as_table=wants_table(arguments))
     with limits.signals(watching.source):
         watching.start()

@@ -42,7 +42,7 @@ class FilesPublisher:
         """
         self._directory = Path(directory)
         self._selections = self._directory / SELECTIONS
-        self._reorder = reorder
+        self.reorder = reorder
         self._boot_id = boot_id
         self._swept = False
 
@@ -64,7 +64,7 @@ class FilesPublisher:
                 files[PRIMARY] = primary[family]
             if path is self._directory:
                 files[NODE] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-            unwanted = set(FAMILIES) - set(families) if self._reorder else set()
+            unwanted = set(FAMILIES) - set(families) if self.reorder else set()
             written, problem = _put(path, files, unwanted)
             changed += written
             failed = failed or problem
@@ -77,7 +77,7 @@ class FilesPublisher:
     ) -> str | None:
         """The first wanted family that has an address; it stays with the family it has."""
         order = [family for family in families if primary[family]]
-        present = None if self._reorder else _present_family(path)
+        present = None if self.reorder else _present_family(path)
         return present if present in order else next(iter(order), None)
 
     def _sweep(self, places: dict[Path, dict[str, str | None]], own: dict[str, str | None]) -> int:
