@@ -101,11 +101,15 @@ class RouteTo:
         if self._lookup is None:
             remarks.append(Remark(family, f"route-to {target}: no kernel to ask"))
             return ()
-        found = self._lookup.ways(target, self._guide.vrf)
-        if found.failure:
+        try:
+            found = self._lookup.ways(target, self._guide.vrf)
+            failure = found.failure
+        except OSError as error:
+            failure = f"the kernel cannot be asked: {error.strerror or error}"
+        if failure:
             last = self._last.get(target, ())
             kept = ", what was found before stays" if last else ""
-            remarks.append(Remark(family, f"route-to {target}: {found.failure}{kept}"))
+            remarks.append(Remark(family, f"route-to {target}: {failure}{kept}"))
             return last
         if found.local:
             remarks.append(Remark(family, f"route-to {target}: it is an address of this host"))

@@ -93,14 +93,28 @@ class _RefusedError(Exception):
 
 
 class KernelLookup:
-    """Lookups in the network namespace in which it was made."""
-
-    def __init__(self) -> None:
-        self._socket: socket.socket | None = None
-        self._sequence = 0
+    """Lookups in the network namespace of the calling thread."""
 
     def ways(self, target: str, vrf: str = "") -> Ways:
-        """All equal ways to an address, in the VRF of that name if one is given."""
+        """All equal ways to an address, in the VRF of that name if one is given. Raises OSError
+        where the kernel cannot be asked.
+        """
+        flags = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+        # A socket for each question: they are rare, and nothing has to be kept in step.
+        with socket.socket(socket.AF_NETLINK, flags, socket.NETLINK_ROUTE) as opened:
+            opened.bind((0, 0))
+            opened.settimeout(_TIMEOUT)
+            return _Asking(opened).ways(target, vrf)
+
+
+class _Asking:
+    """One socket and its requests."""
+
+    def __init__(self, opened: socket.socket) -> None:
+        self._socket = opened
+        self._sequence = 0
+
+    def ways(self, target: str, vrf: str) -> Ways:
         try:
             scope = socket.if_nametoindex(vrf) if vrf else 0
         except OSError:
@@ -118,12 +132,6 @@ class KernelLookup:
             found = {way for leg in legs if (way := self._over(packed, leg)) is not None}
         ways = sorted((way for way in found if way.source), key=lambda way: (way.ifindex, way))
         return Ways(tuple(ways), "" if ways else "no address to send from")
-
-    def close(self) -> None:
-        """Free the socket."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
 
     def _way(self, packed: bytes, oif: int) -> tuple[int, Way]:
         """Type of the route, and the way of one packet."""
@@ -180,19 +188,14 @@ class KernelLookup:
 
     def _ask(self, kind: int, body: bytes) -> bytes:
         """Body of the one message that answers. Raises _RefusedError."""
-        if self._socket is None:
-            flags = socket.SOCK_RAW | socket.SOCK_CLOEXEC
-            self._socket = socket.socket(socket.AF_NETLINK, flags, socket.NETLINK_ROUTE)
-            self._socket.bind((0, 0))
-            self._socket.settimeout(_TIMEOUT)
-        self._sequence = self._sequence % 0xFFFFFFFF + 1
+        self._sequence += 1
         size = _HEADER.size + len(body)
         self._socket.send(_HEADER.pack(size, kind, NLM_F_REQUEST, self._sequence, 0) + body)
         while True:
             answer = self._socket.recv(_MOST_BYTES)
             size, kind, _, sequence, _ = _HEADER.unpack_from(answer)
             if sequence != self._sequence:
-                continue  # of a request that timed out
+                continue
             if kind == NLMSG_ERROR:
                 raise _RefusedError(-struct.unpack_from("=i", answer, _HEADER.size)[0])
             return answer[_HEADER.size : size]
