@@ -125,8 +125,9 @@ class Engines(RuleBasedStateMachine):
     def seldom_damage(self, make: Maker) -> None:
         """One byte before the addresses is wrong, but not the time."""
         damaged = bytearray(encode(make.one((make.new, make.aside))()))
-        place = make.one([*range(16), *range(32, min(60, len(damaged)))])
-        damaged[place] = make.one((0, 1, 9, 200, 255))
+        damaged[make.one([*range(16), *range(32, min(60, len(damaged)))])] = make.one(
+            (0, 1, 9, 200, 255)
+        )
         raw = without_padding(bytes(damaged))
         note(f"  {raw!r}")
         assert len({engine.apply(raw) for engine in self.engines}) == 1
