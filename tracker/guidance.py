@@ -192,6 +192,8 @@ class Guidance:
         self, now: int, policies: Mapping[str, PolicyTable], incumbents: Incumbents
     ) -> dict[str, PolicyTable]:
         """Ask whatever has to be asked; the tables that became other ones."""
+        if not (self._routes or self._named or self._scoped):
+            return {}
         if self._routes or self._scoped:
             lookups = self._engine.lookups()
             if lookups != self._lookups:
@@ -208,7 +210,7 @@ class Guidance:
             if name in self._scoped:
                 table = self._engine.vrf_table(self._scoped[name])
                 wanted = wanted._replace(table=table or TABLE_NOWHERE)
-            if wanted != policy:
+            if wanted is not policy and wanted != policy:
                 changed[name] = wanted
         return changed
 
