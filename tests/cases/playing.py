@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 from tracker.address import family_of
 from tracker.capture.cases import Case, read_case
 from tracker.capture.fields import Fields
+from tracker.capture.paper import PaperLookup
 from tracker.capture.replay import CaseSource
 from tracker.cli import follow
 from tracker.clock import VirtualClock
 from tracker.configfile import from_data
 from tracker.decision import Remembered
 from tracker.engine.base import Engine
+from tracker.guidance import Helpers
 from tracker.model import Change, Decision, Row, Scope, State, View
 from tracker.session import NODE, LastRun, Session
 
@@ -98,7 +100,12 @@ class Played:
         self.source = CaseSource(self.engine, self.clock, case, lead_ns=lead_ns)
         memory = _Published(case.previously_published) if case.previously_published else None
         self.session: Session = follow.session(
-            self.source, config, self.clock, hostname="node", memory=memory
+            self.source,
+            config,
+            self.clock,
+            hostname="node",
+            memory=memory,
+            helpers=Helpers(PaperLookup(self.source.kernel)),
         )
         self.changes: list[Change] = []
         self.seen: list[Seen] = []

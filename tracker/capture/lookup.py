@@ -48,13 +48,14 @@ _MOST_BYTES = 1 << 16
 _TIMEOUT = 1.0
 """Seconds; the kernel answers before a request returns."""
 
-_FAILURES = {
+FAILURES = {
     errno.ENETUNREACH: "no route",
     errno.EHOSTUNREACH: "a route says that it is unreachable",
     errno.EACCES: "a route or rule prohibits it",
     errno.EINVAL: "a blackhole swallows it",
     errno.ENODEV: "the VRF is not there",
 }
+"""Why there is no way, by the kernel's answer."""
 
 
 class Way(NamedTuple):
@@ -118,7 +119,7 @@ class _Asking:
         try:
             scope = socket.if_nametoindex(vrf) if vrf else 0
         except OSError:
-            return Ways((), _FAILURES[errno.ENODEV])
+            return Ways((), FAILURES[errno.ENODEV])
         packed = parse(target)
         try:
             kind, first = self._way(packed, scope)
@@ -126,7 +127,7 @@ class _Asking:
                 return Ways((Way(target, first.ifindex),), local=True)
             legs = self._legs(packed, scope)
         except _RefusedError as error:
-            return Ways((), _FAILURES.get(error.number, str(error)))
+            return Ways((), FAILURES.get(error.number, str(error)))
         found = {first}
         if len({leg.ifindex for leg in legs}) > 1:
             found = {way for leg in legs if (way := self._over(packed, leg)) is not None}
