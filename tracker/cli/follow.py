@@ -203,6 +203,8 @@ def look(arguments: Arguments, config: Config) -> Session:
     """
     from tracker.clock import SystemClock  # noqa: PLC0415 - not for files
 
+    for text in config.warnings:
+        warn(text)
     clock = SystemClock()
     source = open_host(arguments, config, once=True).source
     asked = helpers(source, config)
