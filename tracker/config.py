@@ -94,7 +94,8 @@ class Config(NamedTuple):
     families: tuple[str, ...] = FAMILIES
     """Wanted families, in order."""
     families_written: bool = False
-    """`families` stands in the file, so publishers may change number and order of families."""
+    """`families` stands in the file, or mode static names their addresses: so publishers may
+    change number and order of families."""
     require: tuple[str, ...] = ()
     """Families without which the node is not ready; () = at least one."""
     select: Select = Select()

@@ -170,7 +170,7 @@ def _build(reader: _Reader, data: dict[str, Any], found: dict[str, Any], path: s
     return config._replace(
         state=found.get("state", config.state),
         families=found.get("families") or _families_of(select, networks.services),
-        families_written="families" in found,
+        families_written="families" in found or select.mode == modes.STATIC,
         require=found.get("require", config.require),
         select=select,
         selections={key.removeprefix("selections."): each for key, each in chosen.items()},
