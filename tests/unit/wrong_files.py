@@ -124,8 +124,11 @@ WRONG = [
         + _ADDRESSES,
     ),
     (
-        '[select]\nmode = "route-to"\nroute_to = ["10.0.0.1"]\n[selections.a]\nmode = "route-to"\n'
-        f"route_to = {[f'10.0.0.{number}' for number in range(2, 18)]}",
+        (
+            '[select]\nmode = "route-to"\nroute_to = ["10.0.0.1"]\n'
+            '[selections.a]\nmode = "route-to"\n'
+            f"route_to = {[f'10.0.0.{number}' for number in range(2, 18)]}"
+        ),
         (
             'selections.a.route_to = ["10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0....; '
             "allowed: at most 16 different ones, all selections together"
