@@ -2,8 +2,8 @@
 /*
  * How long the engine takes from a record to the best candidate.
  *
- * Prints one line of JSON per measurement: name, n (addresses of the host, or of the link that
- * changed), what was timed, median_ns and p99_ns. A sample is a batch of operations between two
+ * Prints one line of JSON per measurement: name, mode of the policy, n (addresses of the host, or of
+ * the link that changed), what was timed, median_ns and p99_ns. A sample is a batch of operations between two
  * readings of the clock, divided by their number; what a batch of nothing takes is taken off.
  * Usage: engine_bench [SAMPLES]
  */
@@ -112,7 +112,51 @@ static void apply(struct at_engine *e, const void *record)
 	}
 }
 
-/* The default policy, with lists as long as a cluster has them. */
+enum mode {
+	DEFAULT_ROUTE,
+	INTERFACE,
+	CIDR,
+	HINT,
+	ROUTE_TO,
+	MODES
+};
+
+static const char *const mode_names[MODES] = { "default-route", "interface", "cidr", "hint",
+					       "route-to" };
+
+/* Of all policies from now on. */
+static enum mode mode;
+
+static void set_mode(struct at_policy *p)
+{
+	static const char names[][AT_PATTERN_LEN] = { "bond0", "eth2", "eth*" };
+	static const struct at_network networks[] = {
+		{ AF_INET, 16, { 192, 168 } },
+		{ AF_INET, 12, { 172, 16 } },
+		{ AF_INET, 24, { 10 } },
+		{ AF_INET, 8, { 10 } },
+	};
+	static const struct at_network hint = { AF_INET, 32, { 10, 0, 0, 99 } };
+	static const struct at_network source = { AF_INET, 32, { 10 } };
+
+	if (mode == INTERFACE) {
+		p->mode_names = names;
+		p->n_mode_names = 3;
+	} else if (mode == CIDR) {
+		p->mode_networks = networks;
+		p->n_mode_networks = 4;
+	} else if (mode == HINT) {
+		p->hints = &hint;
+		p->n_hints = 1;
+	} else if (mode == ROUTE_TO) {
+		p->mode_networks = &source;
+		p->n_mode_networks = 1;
+	}
+	p->mode = mode == DEFAULT_ROUTE || mode == HINT ? AT_MODE_DEFAULT_ROUTE : AT_MODE_LIST;
+	p->fallback = mode == DEFAULT_ROUTE ? AT_FALLBACK_AUTO : AT_FALLBACK_DEFAULT_ROUTE;
+}
+
+/* The default policy in the present mode, with lists as long as a cluster has them. */
 static void set_policy(struct at_engine *e)
 {
 	static const uint8_t criteria[] = {
@@ -139,8 +183,9 @@ static void set_policy(struct at_engine *e)
 		{ AF_INET, 16, { 172, 17 } },
 		{ AF_INET, 32, { 192, 0, 2, 1 } },
 	};
-	struct at_policy p = { .families = 3, .fallback = AT_FALLBACK_AUTO, .table = MAIN_TABLE };
+	struct at_policy p = { .families = 3, .table = MAIN_TABLE };
 
+	set_mode(&p);
 	memcpy(p.criteria, criteria, sizeof(criteria));
 	p.n_criteria = sizeof(criteria);
 	p.exclude_names = names;
@@ -156,6 +201,8 @@ static void set_policy(struct at_engine *e)
 /* `n` addresses, `per_link` on each link; defaults over the first and the last link. */
 static struct at_engine *host(uint32_t n, uint32_t per_link)
 {
+	static const struct at_network targets[] = { { AF_INET, 32, { 203, 0, 113, 7 } },
+						     { AF_INET, 32, { 198, 51, 100, 7 } } };
 	struct at_engine *e = at_engine_new();
 	uint32_t links = (n + per_link - 1) / per_link, i;
 	struct link_record l;
@@ -163,6 +210,8 @@ static struct at_engine *host(uint32_t n, uint32_t per_link)
 	struct route_record r;
 
 	set_policy(e);
+	if (mode == ROUTE_TO)
+		at_engine_set_targets(e, targets, 2);
 	for (i = 0; i < links; i++) {
 		l = link_up(2 + i, true);
 		apply(e, &l);
@@ -200,9 +249,9 @@ static int by_value(const void *one, const void *other)
 static void report(const char *name, uint32_t n, const char *per, double *sample, size_t count)
 {
 	qsort(sample, count, sizeof(*sample), by_value);
-	printf("{\"name\": \"%s\", \"n\": %u, \"per\": \"%s\", \"median_ns\": %.1f, "
-	       "\"p99_ns\": %.1f}\n",
-	       name, n, per, sample[count / 2], sample[count * 99 / 100]);
+	printf("{\"name\": \"%s\", \"mode\": \"%s\", \"n\": %u, \"per\": \"%s\", "
+	       "\"median_ns\": %.1f, \"p99_ns\": %.1f}\n",
+	       name, mode_names[mode], n, per, sample[count / 2], sample[count * 99 / 100]);
 	fflush(stdout);
 }
 
@@ -283,12 +332,29 @@ static void bulk(const char *name, uint32_t k, size_t samples, const void *first
 	at_engine_free(e);
 }
 
+/* What may change on a host of so many addresses. */
+static void changes(uint32_t n, size_t samples)
+{
+	addresses("address flags", n, samples, false, false, flip_flags);
+	addresses("address delete and add", n, samples, false, false, delete_add);
+	addresses("best address flags", n, samples, true, false, flip_flags);
+	addresses("best address delete and add", n, samples, true, false, delete_add);
+}
+
+/* What may change all addresses of a link that has so many. */
+static void bulks(uint32_t n, size_t samples)
+{
+	struct link_record down = link_up(2, false), up = link_up(2, true);
+	struct route_record gone = route(AT_OP_DEL, 2, 100), back = route(AT_OP_NEW, 2, 100);
+
+	bulk("link carrier", n, samples, &down, &up);
+	bulk("default route", n, samples, &gone, &back);
+}
+
 int main(int argc, char **argv)
 {
 	static const uint32_t hosts[] = { 1000, 10000, 100000 }, links[] = { 100, 1000, 10000 };
 	size_t samples = argc > 1 ? strtoul(argv[1], NULL, 10) : 20000;
-	struct link_record down, up;
-	struct route_record gone, back;
 	size_t i;
 
 	if (samples < 100) {
@@ -296,20 +362,14 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (i = 0; i < 3; i++) {
-		addresses("address flags", hosts[i], samples, false, false, flip_flags);
-		addresses("address delete and add", hosts[i], samples, false, false, delete_add);
-		addresses("best address flags", hosts[i], samples, true, false, flip_flags);
-		addresses("best address delete and add", hosts[i], samples, true, false,
-			  delete_add);
+		changes(hosts[i], samples);
 		addresses("best address flags, told", hosts[i], samples, true, true, flip_flags);
 	}
-	down = link_up(2, false);
-	up = link_up(2, true);
-	gone = route(AT_OP_DEL, 2, 100);
-	back = route(AT_OP_NEW, 2, 100);
-	for (i = 0; i < 3; i++) {
-		bulk("link carrier", links[i], samples / 100, &down, &up);
-		bulk("default route", links[i], samples / 100, &gone, &back);
+	for (i = 0; i < 3; i++)
+		bulks(links[i], samples / 100);
+	for (mode = INTERFACE; mode < MODES; mode++) {
+		changes(1000, samples);
+		bulks(1000, samples / 100);
 	}
 	return 0;
 }

@@ -35,6 +35,22 @@ def _c_engine() -> list[Figure]:
     return figures
 
 
+MODES = ("interface", "cidr", "hint", "route-to")
+CHANGES = (
+    "address flags, 1000 addresses",
+    "address delete and add, 1000 addresses",
+    "best address flags, 1000 addresses",
+    "best address delete and add, 1000 addresses",
+    "link carrier, 1000 addresses on the link, for each",
+    "default route, 1000 addresses on the link, for each",
+)
+
+
+def mode_ratio(mode: str, change: str) -> Figure:
+    """What a change costs in a mode, beside mode default-route in the same run."""
+    return Figure(f"C, mode {mode}: {change}: times mode default-route", "times", 1.5)
+
+
 SAME_RSS = 1.01
 """Peaks of the same program differ by some pages from run to run: 1 % is no difference."""
 
@@ -99,6 +115,7 @@ BPF = (
 
 FIGURES = (
     *_c_engine(),
+    *(mode_ratio(mode, change) for mode in MODES for change in CHANGES),
     *map(reference, SIZES),
     SHOW_RATIO,
     SHOW_RATIO_CPU,

@@ -11,9 +11,18 @@ from benchmarks.engines import BEST, best_in_turn, filled, other_in_turn
 from benchmarks.figures import SIZES, Measured, reference
 from benchmarks.samples import median, rounds
 from tests import build, engines
+from tracker.address import host_network
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
+
+MODES = {
+    "default-route": build.policy(),
+    "interface": build.listed(names=("bond0", "eth*")),
+    "cidr": build.listed(networks=("192.168.0.0/16", "10.0.0.0/8")),
+    "hint": build.policy(hints=(host_network(BEST),)),
+    "route-to": build.listed(networks=(BEST,)),
+}
 
 each_engine = pytest.mark.parametrize("engine", sorted(engines.NAMES))
 each_size = pytest.mark.parametrize("size", SIZES)
@@ -36,6 +45,18 @@ def test_change_of_another(engine: str, size: int, benchmark: BenchmarkFixture) 
     host = filled(engines.make(engine), size)
     changes = itertools.cycle(other_in_turn(size))
     assert benchmark(lambda: host.apply(next(changes))) == 1
+
+
+@pytest.mark.benchmark(group="engine: a change of the best address, by mode")
+@each_engine
+@pytest.mark.parametrize("mode", sorted(MODES))
+def test_change_in_a_mode(engine: str, mode: str, benchmark: BenchmarkFixture) -> None:
+    """As test_change_of_best, among as many candidates."""
+    host = filled(engines.make(engine), SIZES[0])
+    host.set_policy(0, MODES[mode])
+    host.set_targets((host_network("203.0.113.7"),) if mode == "route-to" else ())
+    changes = itertools.cycle(best_in_turn())
+    assert benchmark(lambda: host.apply(next(changes))) == 2
 
 
 @pytest.mark.benchmark(group="engine: view")

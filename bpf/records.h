@@ -168,7 +168,7 @@ enum at_loss_cause {
 
 struct at_loss {
 	__u32 cause;  /* enum at_loss_cause */
-	__u32 scopes; /* bit mask of 1 << enum at_scope that may be wrong */
+	__u32 scopes; /* mask of 1 << enum at_scope that may be wrong; AT_SCOPES: policy rules */
 	__u64 count;  /* messages, 0 = unknown */
 };
 

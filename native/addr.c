@@ -157,6 +157,7 @@ static uint32_t create(struct at_engine *e, int f, const struct at_addr *a)
 	n->group = join(e, f, slot);
 	at_hash_add(&m->by_key, hash_key(f, a), slot);
 	m->count++;
+	e->moved |= AT_MOVED_ADDR4 << f;
 	at_row_new(e, f, slot);
 	return slot;
 }
@@ -210,6 +211,7 @@ void at_addr_remove(struct at_engine *e, int f, uint32_t slot)
 	n->next = m->free_entry;
 	m->free_entry = slot;
 	m->count--;
+	e->moved |= AT_MOVED_ADDR4 << f;
 	at_link_release(e, n->link);
 }
 

@@ -207,7 +207,7 @@ uint32_t at_engine_dirtied(const struct at_engine *e)
 	return e->dirtied;
 }
 
-void at_engine_lose(struct at_engine *e, uint32_t scopes)
+static void lose(struct at_engine *e, uint32_t scopes)
 {
 	uint32_t scope;
 
@@ -215,6 +215,12 @@ void at_engine_lose(struct at_engine *e, uint32_t scopes)
 		if (scopes & 1u << scope)
 			at_lost(e, scope, 0, 0);
 	}
+}
+
+void at_engine_lose(struct at_engine *e, uint32_t scopes)
+{
+	lose(e, scopes);
+	e->lookups += scopes && e->n_targets;
 }
 
 static bool named_well(const struct at_link *l)
@@ -339,7 +345,7 @@ static int dispatch(struct at_engine *e, struct record *r)
 	}
 	switch (r->h->kind) {
 	case AT_KIND_LOSS:
-		at_engine_lose(e, loss->scopes);
+		lose(e, loss->scopes);
 		return 0;
 	case AT_KIND_DUMP:
 		return at_dump_apply(e, r);
@@ -365,7 +371,7 @@ int at_engine_apply(struct at_engine *e, const void *buf, size_t size)
 	const char *at = buf;
 	const void *from;
 	struct record r;
-	int n = 0;
+	int n = 0, failed;
 
 	for (; size; n++) {
 		from = at;
@@ -378,7 +384,9 @@ int at_engine_apply(struct at_engine *e, const void *buf, size_t size)
 		if (r.h->boot_ns > e->now)
 			e->now = r.h->boot_ns;
 		e->counters.applied[r.h->kind][has_op(r.h->kind) ? r.h->op : AT_OP_NEW]++;
-		if (dispatch(e, &r)) {
+		failed = dispatch(e, &r);
+		at_look(e, &r);
+		if (failed) {
 			at_engine_lose(e, ~0u);
 			at_settle(e, &r, false);
 			return -ENOMEM;
@@ -392,9 +400,14 @@ int at_engine_apply(struct at_engine *e, const void *buf, size_t size)
 
 void at_engine_tick(struct at_engine *e, uint64_t now_ns)
 {
+	uint64_t expired;
+
 	if (now_ns > e->now)
 		e->now = now_ns;
+	expired = e->counters.inferred[10];
 	at_rule_expire(e);
+	if (e->counters.inferred[10] != expired)
+		at_look_expired(e);
 	at_tomb_reap(e);
 	at_settle(e, NULL, false);
 }

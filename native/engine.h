@@ -35,14 +35,15 @@ enum at_reject {
 	AT_REJECT_EXCLUDED_NETWORK,   /* excluded-network */
 	AT_REJECT_OTHER_VRF,	      /* other-vrf */
 	AT_REJECT_EXCLUDED_INTERFACE, /* excluded-interface; not if named as prefsrc */
-	AT_REJECT_NOT_IN_MODE,	      /* not-in-mode */
-	AT_REJECT_NO_DEFAULT_ROUTE,   /* no-default-route: given by tiers, see docs/engine.md */
+	/* given by tiers, see docs/engine.md */
+	AT_REJECT_NOT_IN_MODE,	    /* not-in-mode */
+	AT_REJECT_NO_DEFAULT_ROUTE, /* no-default-route */
 };
 
 /* What ranks candidates; lower values are better. The policy gives the order. */
 enum at_criterion {
 	AT_CRIT_STATIC = 1,    /* position in the list, its length if absent */
-	AT_CRIT_MODE,	       /* position in the mode's list; 0 without one */
+	AT_CRIT_MODE,	       /* the same for the mode's list; 0 without one */
 	AT_CRIT_INTERNAL,      /* 0 inside networks.internal, 1 outside; 0 if not configured */
 	AT_CRIT_DEFAULT_ROUTE, /* dead << 34 | metric << 2 | pref; AT_NO_ROUTE without one */
 	AT_CRIT_PREFSRC,       /* 0 named by that route */
@@ -63,8 +64,8 @@ enum at_criterion {
 #define AT_NO_ROUTE ((uint64_t)1 << 35)
 
 enum at_tier {
-	AT_TIER_ROUTE = 0, /* over a default route's link, or named by one */
-	AT_TIER_LOOPBACK,  /* on lo, while a default route exists */
+	AT_TIER_ROUTE = 0, /* over a default route's link, or named by one; or in the mode */
+	AT_TIER_LOOPBACK,  /* on lo, while a default route exists; or by it, outside the mode */
 	AT_TIER_FALLBACK,  /* the rest, as policy.fallback says */
 };
 
@@ -73,6 +74,12 @@ enum at_fallback {
 	AT_FALLBACK_AUTO,
 	AT_FALLBACK_PHYSICAL,
 	AT_FALLBACK_INTERFACE,
+	AT_FALLBACK_DEFAULT_ROUTE, /* what mode default-route would take */
+};
+
+enum at_mode {
+	AT_MODE_DEFAULT_ROUTE = 0,
+	AT_MODE_LIST, /* names of links and networks of addresses, in order of preference */
 };
 
 struct at_network {
@@ -85,12 +92,14 @@ struct at_network {
 struct at_policy {
 	uint8_t families; /* bit 0 IPv4, bit 1 IPv6 */
 	uint8_t fallback; /* enum at_fallback */
+	uint8_t mode;	  /* enum at_mode */
 	uint8_t n_criteria;
 	uint8_t criteria[AT_CRITERIA_MAX];   /* enum at_criterion, in order, without ADDRESS */
 	uint8_t displacing[AT_CRITERIA_MAX]; /* 1 = marked D */
 	uint32_t table;			     /* routing table of the default routes */
 	uint32_t n_exclude_names, n_keep_names, n_exclude_kinds;
 	uint32_t n_exclude, n_static, n_internal;
+	uint32_t n_mode_names, n_mode_networks, n_hints;
 	const char (*exclude_names)[AT_PATTERN_LEN]; /* fnmatch(3) patterns */
 	/* patterns that win over exclude_names and kinds */
 	const char (*keep_names)[AT_PATTERN_LEN];
@@ -98,13 +107,17 @@ struct at_policy {
 	const struct at_network *exclude; /* host length: excluded-address, else excluded-network */
 	const struct at_network *statics;
 	const struct at_network *internal;
+	const char (*mode_names)[AT_PATTERN_LEN]; /* AT_MODE_LIST: fnmatch(3) patterns, */
+	const struct at_network *mode_networks;	  /* and what follows them */
+	/* of host length: of a family that has some, only subnets that hold one count */
+	const struct at_network *hints;
 	char fallback_name[AT_PATTERN_LEN]; /* fnmatch pattern of AT_FALLBACK_INTERFACE */
 };
 
 struct at_row {
 	struct at_addr addr;
 	uint8_t reject;			  /* enum at_reject; the final answer, tiers considered */
-	uint8_t own_reject;		  /* the same without AT_REJECT_NO_DEFAULT_ROUTE */
+	uint8_t own_reject;		  /* the same without the two that tiers give */
 	uint8_t tier;			  /* enum at_tier */
 	uint8_t carrier;		  /* the link is IFF_UP and IFF_LOWER_UP */
 	uint32_t rank;			  /* 1 = best; 0 = rejected */
@@ -163,6 +176,9 @@ void at_engine_free(struct at_engine *e);
 /* Sets or replaces selection `sel` and ranks it anew. -EINVAL, -ENOMEM. */
 int at_engine_set_policy(struct at_engine *e, unsigned sel, const struct at_policy *p);
 int at_engine_drop_policy(struct at_engine *e, unsigned sel);
+/* Replaces the networks of the mode alone. -EINVAL, -ENOMEM: nothing changed. */
+int at_engine_set_mode_networks(struct at_engine *e, unsigned sel, const struct at_network *list,
+				uint32_t n);
 /* The present answer, by address; NULL = none. */
 int at_engine_set_incumbent(struct at_engine *e, unsigned sel, int family, const uint8_t *addr);
 /* IPv6 routes vanish silently on link down (net.ipv6.route.skip_notify_on_dev_down). */
@@ -196,8 +212,19 @@ void at_engine_lose(struct at_engine *e, uint32_t scopes);
 /* 1 if routes of this table matter to any selection. */
 int at_engine_wants_table(const struct at_engine *e, uint32_t table);
 size_t at_engine_tables(const struct at_engine *e, uint32_t *out, size_t max);
-/* Counts changes of the policies: compare it with an earlier one. */
+/* Counts changes of the policies and targets: compare it with an earlier one. */
 uint32_t at_engine_policies(const struct at_engine *e);
+
+/* Addresses whose way the kernel is asked for, of host length, AT_TARGETS_MAX at most. -EINVAL. */
+int at_engine_set_targets(struct at_engine *e, const struct at_network *list, uint32_t n);
+int at_engine_has_targets(const struct at_engine *e);
+/* Grows when the kernel may answer otherwise for a target, or a VRF's name leads to another table. */
+uint64_t at_engine_lookups(const struct at_engine *e);
+/* 1 if a route to this destination matters to a target. */
+int at_engine_covers_target(const struct at_engine *e, uint32_t table, unsigned family,
+			    unsigned dst_len, const uint8_t *dst);
+/* Table of the VRF of that name, 0 = there is none. */
+uint32_t at_engine_vrf_table(const struct at_engine *e, const char *name);
 
 /* The state as records of one kind (AT_F_DUMP, op NEW), by key; bytes needed. */
 size_t at_engine_snapshot(struct at_engine *e, int kind, void *buf, size_t max);

@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#include "nlattr.h"
 #include "source.h"
 
 #define IFAPROT_KERNEL_RA 2 /* <linux/if_addr.h> has it since 5.18 */
@@ -81,22 +82,55 @@ static uint32_t scopes_of(const struct nlmsghdr *head, const uint8_t *msg)
 		return family == AF_INET  ? 1u << AT_SCOPE_ROUTE4 :
 		       family == AF_INET6 ? 1u << AT_SCOPE_ROUTE6 :
 					    1u << AT_SCOPE_ROUTE4 | 1u << AT_SCOPE_ROUTE6;
+	case RTM_NEWRULE:
+	case RTM_DELRULE:
+		return AT_RULES;
 	default:
 		return 1u << AT_SCOPE_NEXTHOP;
 	}
 }
 
-/* A full BGP table passes here: of a route that is no default nothing but the header is read. */
+/* With targets: whether a route is a default or may cover one. The parser sees to the rest. */
+static int is_any_way(const struct at_source *s, const struct nlmsghdr *head, const uint8_t *msg,
+		      const struct rtmsg *rtm)
+{
+	struct at_attrs attrs = {
+		.next = msg + NLMSG_LENGTH(sizeof(*rtm)),
+		.left = head->nlmsg_len - NLMSG_LENGTH(sizeof(*rtm)),
+	};
+	uint8_t dst[16] = { 0 };
+	struct at_attr attr;
+	size_t length = rtm->rtm_family == AF_INET ? 4 : 16;
+
+	if (rtm->rtm_dst_len == 0)
+		return 1;
+	while (at_attr_next(&attrs, &attr) > 0) {
+		if (attr.type == RTA_DST && attr.len == length) {
+			memcpy(dst, attr.data, length);
+			return at_engine_covers_target(s->engine, RT_TABLE_UNSPEC, rtm->rtm_family,
+						       rtm->rtm_dst_len, dst);
+		}
+	}
+	return 1;
+}
+
+/* A full BGP table passes here: without targets, of a route that is no default nothing but the header is read. */
 static int may_matter(const struct at_source *s, const struct nlmsghdr *head, const uint8_t *msg)
 {
 	struct rtmsg rtm;
 
+	if (head->nlmsg_type == RTM_NEWRULE || head->nlmsg_type == RTM_DELRULE)
+		return at_engine_has_targets(s->engine);
 	if (head->nlmsg_type != RTM_NEWROUTE && head->nlmsg_type != RTM_DELROUTE)
 		return 1;
 	if (head->nlmsg_len < NLMSG_LENGTH(sizeof(rtm)))
 		return 1; /* the parser will say that it is malformed */
 	memcpy(&rtm, msg + NLMSG_HDRLEN, sizeof(rtm));
-	if (rtm.rtm_dst_len != 0 || rtm.rtm_flags & RTM_F_CLONED)
+	if (rtm.rtm_flags & RTM_F_CLONED)
+		return 0;
+	if (at_engine_has_targets(s->engine))
+		return is_any_way(s, head, msg, &rtm);
+	if (rtm.rtm_dst_len != 0)
 		return 0;
 	return rtm.rtm_table == RT_TABLE_UNSPEC || rtm.rtm_table == RT_TABLE_COMPAT ||
 	       at_engine_wants_table(s->engine, rtm.rtm_table);
@@ -107,7 +141,10 @@ static int is_wanted(const struct at_source *s, const void *record)
 	const struct at_header *head = record;
 	const struct at_route *route = (const void *)(head + 1);
 
-	return head->kind != AT_KIND_ROUTE || at_engine_wants_table(s->engine, route->table);
+	return head->kind != AT_KIND_ROUTE ||
+	       (route->dst_len == 0 && at_engine_wants_table(s->engine, route->table)) ||
+	       at_engine_covers_target(s->engine, route->table, route->family, route->dst_len,
+				       route->dst);
 }
 
 void at_source_applied(struct at_source *s, uint64_t ns)

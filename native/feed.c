@@ -24,8 +24,8 @@ struct at_feed {
 	struct at_bpf bpf;
 	struct at_ring ring, alarm;
 	const struct at_shared *shared;
-	uint64_t lost[AT_SCOPES]; /* of shared->lost, what has been dealt with */
-	uint64_t newest;	  /* boot_ns of the newest record */
+	uint64_t lost[AT_SCOPES + 1]; /* of shared->lost, what has been dealt with */
+	uint64_t newest;	      /* boot_ns of the newest record */
 	uint64_t reordered;
 	struct at_window window;
 	unsigned cpus;
@@ -229,7 +229,8 @@ static void check_losses(struct at_source *s)
 {
 	struct at_feed *f = s->feed;
 
-	for (int scope = 0; scope < AT_SCOPES; scope++) {
+	/* The last one is that of policy rules: AT_RULES. */
+	for (int scope = 0; scope <= AT_SCOPES; scope++) {
 		uint64_t lost = lost_in(f, scope);
 
 		if (lost == f->lost[scope])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the filter in the kernel is told: tables whose routes matter, and which links are quiet, in
- * that no selection can choose them. A link that is quiet is late, so every doubt is for loud.
+ * What the filter in the kernel is told: tables and targets whose routes matter, and which links are
+ * quiet, in that no selection can choose them. A link that is quiet is late, so every doubt is for loud.
  */
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -65,6 +65,17 @@ static void add_tables(const struct at_engine *e, struct at_filter *out)
 {
 	_Static_assert(AT_TABLES_MAX >= AT_SELECTIONS_MAX, "a table for each selection");
 	out->n_tables = at_engine_tables(e, out->tables, AT_TABLES_MAX);
+}
+
+static void add_targets(const struct at_engine *e, struct at_filter *out)
+{
+	uint32_t i;
+
+	out->n_targets = e->n_targets;
+	for (i = 0; i < e->n_targets; i++) {
+		out->targets[i].family = e->targets[i].family;
+		memcpy(out->targets[i].address, e->targets[i].address, 16);
+	}
 }
 
 /* The next selection from `i` on, AT_SELECTIONS_MAX without one. */
@@ -156,6 +167,7 @@ void at_engine_filter(const struct at_engine *e, struct at_filter *out)
 {
 	memset(out, 0, sizeof(*out));
 	add_tables(e, out);
+	add_targets(e, out);
 	if (following(e, 0) == AT_SELECTIONS_MAX)
 		return;
 	if (add_all_loud(e, out))

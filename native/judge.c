@@ -122,13 +122,39 @@ static uint8_t own_reject(const struct row *r, uint32_t flags, uint8_t link, boo
 	return AT_REJECT_NONE;
 }
 
-static uint8_t tier(const struct selection *s, const struct summary *sum, uint8_t link,
-		    const struct reach *reach)
+/* Position in the mode's list, its length for what is not in it. */
+static uint32_t mode_position(const struct selection *s, const struct row *r, uint32_t link)
 {
+	if (s->policy.mode != AT_MODE_LIST)
+		return 0;
+	if (s->named[link] < s->policy.n_mode_names)
+		return s->named[link];
+	return s->policy.n_mode_names + r->mode;
+}
+
+static bool is_in_mode(const struct selection *s, const struct row *r, uint32_t position)
+{
+	return r->hinted && (s->policy.mode != AT_MODE_LIST ||
+			     position < s->policy.n_mode_names + s->policy.n_mode_networks);
+}
+
+static uint8_t tier(const struct selection *s, int f, uint8_t link, const struct reach *reach,
+		    bool in_mode)
+{
+	uint8_t by_default = AT_TIER_NONE;
+
 	if ((reach->any && !(link & AT_L_LOOPBACK)) || reach->named)
-		return AT_TIER_ROUTE;
-	if (link & AT_L_LOOPBACK && sum->defaults)
-		return AT_TIER_LOOPBACK;
+		by_default = AT_TIER_ROUTE;
+	else if (link & AT_L_LOOPBACK && s->table->sum[f].defaults)
+		by_default = AT_TIER_LOOPBACK;
+	if (s->narrowed[f]) {
+		if (in_mode)
+			return AT_TIER_ROUTE;
+		if (s->policy.fallback == AT_FALLBACK_DEFAULT_ROUTE && by_default != AT_TIER_NONE)
+			return AT_TIER_LOOPBACK;
+	} else if (by_default != AT_TIER_NONE) {
+		return by_default;
+	}
 	if (link & AT_L_FALLBACK)
 		return AT_TIER_FALLBACK;
 	if ((s->policy.fallback == AT_FALLBACK_AUTO ||
@@ -158,14 +184,17 @@ static void judge(struct at_engine *e, struct selection *s, int f, uint32_t slot
 	uint64_t w[AT_WORDS + 1] = { 0 };
 	uint8_t reject, level, counted;
 	struct reach reach;
+	uint32_t mode;
 
 	find_reach(s->table, f, m, r, n, lane, live, &reach);
 	reject = own_reject(r, flags, link, reach.named);
-	level = tier(s, &s->table->sum[f], link, &reach);
+	mode = mode_position(s, r, n->link);
+	level = tier(s, f, link, &reach, is_in_mode(s, r, mode));
 	automatic = flags & IFA_F_MANAGETEMPADDR || n->value.proto == IFAPROT_RA;
 
 	w[0] = (uint64_t)level << 62;
 	put(w, s, AT_CRIT_STATIC, r->statics);
+	put(w, s, AT_CRIT_MODE, mode);
 	put(w, s, AT_CRIT_INTERNAL, r->outside);
 	put(w, s, AT_CRIT_DEFAULT_ROUTE, reach.best);
 	put(w, s, AT_CRIT_PREFSRC, !reach.named_by_best);
@@ -217,7 +246,7 @@ void at_row_init(const struct selection *s, struct ranking *k, int f, const stru
 	r->a[1] = at_be64(n->value.local + 8);
 	r->tier = AT_TIER_NONE;
 	r->own_reject = AT_REJECT_NO_DEFAULT_ROUTE; /* no judgement: the first is a change */
-	at_judge_address(s, f, r);
+	at_judge_address(s, f, n->value.prefixlen, r);
 }
 
 void at_row_new(struct at_engine *e, int f, uint32_t slot)

@@ -23,11 +23,16 @@ uint32_t at_link_find(const struct at_engine *e, uint32_t ifindex)
 	return slot;
 }
 
+static bool is_live(const struct at_link *l)
+{
+	return (l->flags & AT_LIVE) == AT_LIVE;
+}
+
 bool at_link_live(const struct at_engine *e, uint32_t ifindex)
 {
 	uint32_t slot = at_link_find(e, ifindex);
 
-	return slot != AT_NONE && (e->links[slot].value.flags & AT_LIVE) == AT_LIVE;
+	return slot != AT_NONE && is_live(&e->links[slot].value);
 }
 
 static int grow(struct at_engine *e)
@@ -92,20 +97,33 @@ void at_link_release(struct at_engine *e, uint32_t slot)
 static void judge(struct at_engine *e, uint32_t slot, bool patterns, bool renamed)
 {
 	bool changed = renamed;
+	struct selection *s;
+	uint16_t named;
 	uint8_t before;
 	uint32_t i;
 
 	for (i = 0; i < AT_SELECTIONS_MAX; i++) {
-		if (!e->selections[i])
+		s = e->selections[i];
+		if (!s)
 			continue;
-		before = e->selections[i]->judged[slot];
-		at_judge_link(e, e->selections[i], slot, patterns);
-		changed |= before != e->selections[i]->judged[slot];
+		before = s->judged[slot];
+		named = s->named[slot];
+		at_judge_link(e, s, slot, patterns);
+		changed |= before != s->judged[slot] || named != s->named[slot];
 	}
 	if (changed) {
 		at_mark_link(e, 0, slot, renamed);
 		at_mark_link(e, 1, slot, renamed);
 	}
+}
+
+/* Whether a name leads to another table now, or another name to this one. */
+static bool moved_vrf(const struct at_link *old, const struct at_link *now)
+{
+	bool was = !strcmp(old->kind, "vrf"), is = !strcmp(now->kind, "vrf");
+
+	return was != is || (is && (old->vrf_table != now->vrf_table ||
+				    strncmp(old->name, now->name, AT_NAME_LEN)));
 }
 
 static bool matters_to_ports(const char *kind)
@@ -153,6 +171,10 @@ static void store(struct at_engine *e, uint32_t slot, const struct at_link *valu
 	}
 	if ((old.flags ^ l->value.flags) & AT_LIVE)
 		at_stale_naming(e);
+	if (is_live(&old) != is_live(&l->value) || (old.flags ^ l->value.flags) & IFF_UP)
+		e->moved |= AT_MOVED_LINK;
+	if (moved_vrf(&old, &l->value))
+		e->moved |= AT_MOVED_VRF;
 }
 
 static bool is_vrf(const struct at_engine *e, uint32_t ifindex)
@@ -200,8 +222,8 @@ int at_link_put(struct at_engine *e, const struct at_link *value, bool event)
 			at_dirty(e, AT_SCOPE_LINK, 0, 0, 0);
 		}
 	}
-	was_live = (old.flags & AT_LIVE) == AT_LIVE;
-	live = (value->flags & AT_LIVE) == AT_LIVE;
+	was_live = is_live(&old);
+	live = is_live(value);
 	if (was && old.master != value->master &&
 	    (is_vrf(e, old.master) || is_vrf(e, value->master)))
 		at_rule_master(e, value->ifindex);

@@ -47,14 +47,18 @@ int at_source_catch_up(struct at_source *s)
 	return err < 0 ? err : at_socket_read(s, AT_CATCH_UP_LIMIT);
 }
 
-static int wake_bits(const struct at_source *s)
+static int wake_bits(struct at_source *s)
 {
+	uint64_t lookups = at_engine_lookups(s->engine);
 	int bits = 0;
 
 	if (at_engine_pending(s->engine))
 		bits |= AT_WAKE_CHANGED;
 	if (s->tap.used)
 		bits |= AT_WAKE_TAP;
+	if (lookups != s->lookups)
+		bits |= AT_WAKE_LOOKUPS;
+	s->lookups = lookups;
 	return bits;
 }
 
@@ -159,13 +163,13 @@ void at_source_wake(struct at_source *s)
 	(void)done; /* a counter that is full wakes as well */
 }
 
-static int join(int sock, int rules)
+static int join(int sock)
 {
 	static const int groups[] = {
 		RTNLGRP_LINK,	    RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE,
 		RTNLGRP_IPV6_ROUTE, RTNLGRP_NEXTHOP,	 RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,
 	};
-	size_t n = sizeof(groups) / sizeof(groups[0]) - (rules ? 0 : 2);
+	size_t n = sizeof(groups) / sizeof(groups[0]);
 
 	for (size_t i = 0; i < n; i++) {
 		if (setsockopt(sock, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i],
@@ -210,7 +214,7 @@ static int open_fds(struct at_source *s, uint32_t rcvbuf, const struct at_bpf *b
 		return err;
 	if (bind(s->sock, (struct sockaddr *)&local, sizeof(local)) < 0)
 		return -errno;
-	return join(s->sock, bpf != NULL);
+	return join(s->sock);
 }
 
 static void abandon(const struct at_bpf *bpf)
@@ -234,6 +238,7 @@ int at_source_open(struct at_engine *e, uint32_t rcvbuf, const struct at_bpf *bp
 		return -ENOMEM;
 	}
 	s->engine = e;
+	s->lookups = at_engine_lookups(e);
 	s->sock = s->wake_fd = s->timer_fd = -1;
 	s->armed = NEVER;
 	err = open_fds(s, rcvbuf, bpf);

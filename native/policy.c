@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The policy as a table: filters that depend on one thing alone, and where criteria are packed. */
+/* The policy as a table, and the filters that depend on one thing alone. */
 #include <fnmatch.h>
 #include <stdlib.h>
 
@@ -45,8 +45,28 @@ static uint32_t position(const struct at_network *list, uint32_t n, int f, const
 	return i;
 }
 
-/* What a policy says of an address wherever it is. */
-void at_judge_address(const struct selection *s, int f, struct row *row)
+/* What the mode says of an address, but for the name of its link. */
+void at_judge_mode(const struct selection *s, int f, unsigned length, struct row *row)
+{
+	const struct at_policy *p = &s->policy;
+	uint64_t hint[2];
+	uint32_t i;
+	bool any = false;
+
+	row->mode = position(p->mode_networks, p->n_mode_networks, f, row->a, -1);
+	row->hinted = false;
+	for (i = 0; i < p->n_hints && !row->hinted; i++) {
+		if (p->hints[i].family != AT_FAMILY(f))
+			continue;
+		any = true;
+		hint[0] = at_be64(p->hints[i].address);
+		hint[1] = at_be64(p->hints[i].address + 8);
+		row->hinted = at_within(row->a, hint, length);
+	}
+	row->hinted |= !any;
+}
+
+void at_judge_address(const struct selection *s, int f, unsigned length, struct row *row)
 {
 	const struct at_policy *p = &s->policy;
 	const struct range *r;
@@ -65,17 +85,22 @@ void at_judge_address(const struct selection *s, int f, struct row *row)
 	row->statics = position(p->statics, p->n_static, f, row->a, -1);
 	row->outside = p->n_internal &&
 		       position(p->internal, p->n_internal, f, row->a, -1) == p->n_internal;
+	at_judge_mode(s, f, length, row);
+}
+
+/* Index of the first pattern that takes the name; `n` if none does. */
+static uint32_t matching(const char (*patterns)[AT_PATTERN_LEN], uint32_t n, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < n && fnmatch(patterns[i], name, FNM_NOESCAPE); i++)
+		;
+	return i;
 }
 
 static bool matches(const char (*patterns)[AT_PATTERN_LEN], uint32_t n, const char *name)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		if (!fnmatch(patterns[i], name, FNM_NOESCAPE))
-			return true;
-	}
-	return false;
+	return matching(patterns, n, name) < n;
 }
 
 static bool is_excluded(const struct at_policy *p, const struct at_link *l, const char *over)
@@ -118,6 +143,9 @@ void at_judge_link(struct at_engine *e, struct selection *s, uint32_t slot, bool
 		if (e->links[slot].known && p->fallback == AT_FALLBACK_INTERFACE &&
 		    !fnmatch(p->fallback_name, l->name, FNM_NOESCAPE))
 			bits |= AT_L_FALLBACK;
+		s->named[slot] = e->links[slot].known ?
+					 matching(p->mode_names, p->n_mode_names, l->name) :
+					 p->n_mode_names;
 	}
 	if (l->flags & IFF_UP)
 		bits |= AT_L_UP;
@@ -126,65 +154,6 @@ void at_judge_link(struct at_engine *e, struct selection *s, uint32_t slot, bool
 	if (l->flags & IFF_LOOPBACK)
 		bits |= AT_L_LOOPBACK;
 	s->judged[slot] = bits;
-}
-
-static unsigned width(unsigned criterion)
-{
-	switch (criterion) {
-	case AT_CRIT_DEFAULT_ROUTE:
-		return 36;
-	case AT_CRIT_IFINDEX:
-	case AT_CRIT_AGE:
-		return 32;
-	case AT_CRIT_STATIC:
-	case AT_CRIT_MODE:
-	case AT_CRIT_NEXTHOP_WEIGHT:
-		return 16;
-	default:
-		return 1;
-	}
-}
-
-/* Packs the criteria, in order and none across two words, behind two bits of tier. */
-static void lay_out(struct selection *s)
-{
-	const struct at_policy *p = &s->policy;
-	unsigned used = 2, i, j, criterion, bits;
-	struct field *f;
-
-	for (i = 0; i <= AT_CRIT_ADDRESS; i++)
-		s->field[i] = (struct field){ .word = AT_WORDS };
-	memset(s->position, 0, sizeof(s->position));
-	memset(s->kin, 0, sizeof(s->kin));
-	s->field[0] = (struct field){ 0, 62, 3 };
-	s->position[0][62] = s->position[0][63] = AT_POSITION_TIER;
-	s->kin[0] = 3ull << 62;
-	s->words = 1;
-	s->after = p->n_criteria - 1;
-	s->incumbent = p->n_criteria;
-	for (i = 0; i < p->n_criteria; i++) {
-		criterion = p->criteria[i];
-		f = &s->field[criterion];
-		if (f->mask)
-			continue;
-		bits = width(criterion);
-		if (used + bits > 64) {
-			s->words++;
-			used = 0;
-		}
-		used += bits;
-		*f = (struct field){ s->words - 1, 64 - used, ~0ull >> (64 - bits) };
-		for (j = 0; j < bits; j++)
-			s->position[f->word][f->shift + j] = i;
-		if (criterion == AT_CRIT_GLOBAL_BEFORE_ULA)
-			s->after = i;
-		if (criterion == AT_CRIT_INCUMBENT)
-			s->incumbent = i;
-	}
-	for (i = 0; i < p->n_criteria && (int)i <= s->after && (int)i < s->incumbent; i++) {
-		f = &s->field[p->criteria[i]];
-		s->kin[f->word] |= f->mask << f->shift;
-	}
 }
 
 static void *copy(const void *from, uint32_t n, size_t size)
@@ -205,8 +174,12 @@ static int copy_policy(struct at_policy *to, const struct at_policy *p)
 	to->exclude = copy(p->exclude, p->n_exclude, sizeof(*p->exclude));
 	to->statics = copy(p->statics, p->n_static, sizeof(*p->statics));
 	to->internal = copy(p->internal, p->n_internal, sizeof(*p->internal));
+	to->mode_names = copy(p->mode_names, p->n_mode_names, sizeof(*p->mode_names));
+	to->mode_networks = copy(p->mode_networks, p->n_mode_networks, sizeof(*p->mode_networks));
+	to->hints = copy(p->hints, p->n_hints, sizeof(*p->hints));
 	return to->exclude_names && to->keep_names && to->exclude_kinds && to->exclude &&
-			       to->statics && to->internal ?
+			       to->statics && to->internal && to->mode_names && to->mode_networks &&
+			       to->hints ?
 		       0 :
 		       -ENOMEM;
 }
@@ -219,7 +192,11 @@ static void free_selection(struct selection *s)
 	free((void *)s->policy.exclude);
 	free((void *)s->policy.statics);
 	free((void *)s->policy.internal);
+	free((void *)s->policy.mode_names);
+	free((void *)s->policy.mode_networks);
+	free((void *)s->policy.hints);
 	free(s->judged);
+	free(s->named);
 	at_ranking_free(&s->rank[0]);
 	at_ranking_free(&s->rank[1]);
 	free(s);
@@ -248,12 +225,20 @@ static bool terminated(const char (*patterns)[AT_PATTERN_LEN], uint32_t n)
 	return true;
 }
 
+/* Whether positions in the mode's list fit their field. */
+static bool fits(uint32_t names, uint32_t networks)
+{
+	return names < UINT16_MAX && networks < UINT16_MAX - names;
+}
+
 static bool valid(const struct at_policy *p)
 {
 	unsigned i;
 
-	if (p->n_criteria > AT_CRITERIA_MAX || p->fallback > AT_FALLBACK_INTERFACE ||
-	    p->n_static >= UINT16_MAX || !memchr(p->fallback_name, 0, AT_PATTERN_LEN))
+	if (p->n_criteria > AT_CRITERIA_MAX || p->fallback > AT_FALLBACK_DEFAULT_ROUTE ||
+	    p->mode > AT_MODE_LIST || p->n_static >= UINT16_MAX ||
+	    !fits(p->n_mode_names, p->n_mode_networks) ||
+	    !memchr(p->fallback_name, 0, AT_PATTERN_LEN))
 		return false;
 	for (i = 0; i < p->n_criteria; i++) {
 		if (p->criteria[i] < AT_CRIT_STATIC || p->criteria[i] >= AT_CRIT_ADDRESS)
@@ -263,7 +248,10 @@ static bool valid(const struct at_policy *p)
 	       terminated(p->keep_names, p->n_keep_names) &&
 	       valid_networks(p->exclude, p->n_exclude) &&
 	       valid_networks(p->statics, p->n_static) &&
-	       valid_networks(p->internal, p->n_internal);
+	       valid_networks(p->internal, p->n_internal) &&
+	       terminated(p->mode_names, p->n_mode_names) &&
+	       valid_networks(p->mode_networks, p->n_mode_networks) &&
+	       valid_networks(p->hints, p->n_hints);
 }
 
 /* The table that a policy names, with one more user; a new one has to be dumped. */
@@ -308,6 +296,15 @@ static void leave_table(struct at_engine *e, struct table *t)
 	free(t);
 }
 
+static void find_narrowed(struct selection *s)
+{
+	uint32_t i;
+
+	s->narrowed[0] = s->narrowed[1] = s->policy.mode == AT_MODE_LIST;
+	for (i = 0; i < s->policy.n_hints; i++)
+		s->narrowed[AT_INDEX(s->policy.hints[i].family)] = true;
+}
+
 static struct selection *make_selection(struct at_engine *e, const struct at_policy *p)
 {
 	struct selection *s = calloc(1, sizeof(*s));
@@ -326,7 +323,8 @@ static struct selection *make_selection(struct at_engine *e, const struct at_pol
 			return NULL;
 		}
 	}
-	lay_out(s);
+	at_lay_out(s);
+	find_narrowed(s);
 	return s;
 }
 
@@ -366,6 +364,36 @@ int at_engine_set_policy(struct at_engine *e, unsigned sel, const struct at_poli
 	e->selections[sel] = s;
 	e->policies++;
 	at_rank_all(e, s);
+	return 0;
+}
+
+int at_engine_set_mode_networks(struct at_engine *e, unsigned sel, const struct at_network *list,
+				uint32_t n)
+{
+	struct selection *s = sel < AT_SELECTIONS_MAX ? e->selections[sel] : NULL;
+	const struct at_network *copied;
+	struct family *m;
+	uint32_t i;
+	int f;
+
+	if (!s || !fits(s->policy.n_mode_names, n) || !valid_networks(list, n))
+		return -EINVAL;
+	copied = copy(list, n, sizeof(*list));
+	if (!copied)
+		return -ENOMEM;
+	free((void *)s->policy.mode_networks);
+	s->policy.mode_networks = copied;
+	s->policy.n_mode_networks = n;
+	for (f = 0; f < 2; f++) {
+		m = &e->fam[f];
+		for (i = 0; i < m->cap; i++) {
+			if (!m->entries[i].used)
+				continue;
+			at_judge_mode(s, f, m->entries[i].value.prefixlen, &s->rank[f].rows[i]);
+			at_mark(e, f, i, false);
+		}
+	}
+	at_settle(e, NULL, false);
 	return 0;
 }
 

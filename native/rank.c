@@ -82,6 +82,10 @@ int at_lanes_grow(struct selection *s, uint32_t old, uint32_t cap)
 	if (!bigger)
 		return -ENOMEM;
 	s->judged = bigger;
+	bigger = at_regrow(s->named, old * sizeof(*s->named), cap * sizeof(*s->named));
+	if (!bigger)
+		return -ENOMEM;
+	s->named = bigger;
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #define AT_CATCH_UP_LIMIT (1u << 17)
 
 #define AT_ALL_SCOPES ((1u << AT_SCOPES) - 1)
+#define AT_RULES      (1u << AT_SCOPES) /* of a loss: policy rules, which nothing dumps */
 
 /* Bytes of whole records, oldest first. */
 struct at_tap {
@@ -37,6 +38,7 @@ struct at_source {
 	uint64_t armed; /* deadline of the timer, UINT64_MAX = none */
 	uint32_t seq;
 	uint32_t awake;	      /* reads without a look at the socket */
+	uint64_t lookups;     /* at_engine_lookups() that was told */
 	int congested;	      /* the kernel drops what comes until the queue was empty once */
 	struct at_feed *feed; /* of the BPF tier; NULL: messages come through the socket */
 	struct at_tap tap;

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "../bpf/filter.h"
 #include "engine.h"
 #include "table.h"
 
@@ -158,7 +159,9 @@ struct row {
 	uint8_t counted;       /* AT_C_* */
 	uint8_t pending;       /* its leaf awaits the tree */
 	uint16_t statics;
-	uint16_t pad[3];
+	uint16_t mode;	/* position in mode_networks */
+	uint8_t hinted; /* its subnet holds a hint, or there is none to hold */
+	uint8_t pad[3];
 } __attribute__((aligned(64)));
 
 enum {
@@ -218,6 +221,8 @@ struct selection {
 	uint32_t words;
 	int after, incumbent; /* positions: rivals differ first behind `after` or at `incumbent` */
 	uint8_t *judged;      /* AT_L_* by link */
+	uint16_t *named;      /* position in mode_names, by link */
+	bool narrowed[2];     /* a default route alone makes no candidate */
 	struct ranking rank[2];
 };
 
@@ -240,6 +245,14 @@ struct tomb {
 	bool deleted, ruled;
 };
 
+/* What a record changed of that which lookups depend on. */
+enum {
+	AT_MOVED_ADDR4 = 1, /* an address came or went */
+	AT_MOVED_ADDR6 = 2,
+	AT_MOVED_LINK = 4, /* a link is up or live, or no longer */
+	AT_MOVED_VRF = 8,
+};
+
 struct at_engine {
 	struct link *links;
 	uint32_t links_cap, free_link;
@@ -251,7 +264,7 @@ struct at_engine {
 	uint32_t n_nexthops, nexthops_cap;
 	struct table *tables[AT_SELECTIONS_MAX];
 	struct selection *selections[AT_SELECTIONS_MAX];
-	uint32_t policies; /* how often they changed */
+	uint32_t policies; /* how often they or the targets changed */
 	uint32_t moves;	   /* how often what at_engine_watched() tells may have changed */
 	struct dump dumps[AT_SCOPES];
 	struct dirt *dirt;
@@ -265,6 +278,10 @@ struct at_engine {
 	uint64_t now;
 	uint32_t gen;
 	uint32_t suspicious; /* scopes whose last dump was empty against the state */
+	struct at_network targets[AT_TARGETS_MAX];
+	uint32_t n_targets;
+	uint32_t moved; /* AT_MOVED_*, by the record that is applied */
+	uint64_t lookups;
 	bool v6_silent_down, name_clash;
 	bool stale; /* some table's summary is */
 	struct at_counters counters;
@@ -366,7 +383,11 @@ void at_tomb_forget(struct at_engine *e, uint32_t table);
 
 /* policy.c */
 void at_judge_link(struct at_engine *e, struct selection *s, uint32_t slot, bool patterns);
-void at_judge_address(const struct selection *s, int f, struct row *row);
+void at_judge_address(const struct selection *s, int f, unsigned length, struct row *row);
+void at_judge_mode(const struct selection *s, int f, unsigned length, struct row *row);
+
+/* layout.c */
+void at_lay_out(struct selection *s);
 
 /* judge.c */
 void at_lane_new(struct at_engine *e, struct selection *s, uint32_t slot);
@@ -404,6 +425,10 @@ int at_lanes_grow(struct selection *s, uint32_t old, uint32_t cap);
 void at_recheck(struct selection *s);
 void at_rank_all(struct at_engine *e, struct selection *s);
 void at_settle(struct at_engine *e, const struct record *r, bool quiet);
+
+/* lookup.c */
+void at_look(struct at_engine *e, const struct record *r);
+void at_look_expired(struct at_engine *e);
 
 /* snapshot.c: orders of pointers for qsort; one record each, DUMP and NEW: its size */
 int at_by_key(const void *one, const void *other);

@@ -15,12 +15,13 @@ static bool has_rival(const struct selection *s, const struct family *m, struct 
 	return k->rival_state == AT_RIVAL_YES;
 }
 
-static uint8_t reject_of(const struct ranking *k, const struct row *r)
+static uint8_t reject_of(const struct selection *s, const struct ranking *k, const struct row *r)
 {
 	if (r->own_reject)
 		return r->own_reject;
 	if (k->best == AT_NONE || r->tier != k->rows[k->best].tier)
-		return AT_REJECT_NO_DEFAULT_ROUTE;
+		return s->narrowed[k - s->rank] ? AT_REJECT_NOT_IN_MODE :
+						  AT_REJECT_NO_DEFAULT_ROUTE;
 	return AT_REJECT_NONE;
 }
 
@@ -36,7 +37,7 @@ static void fill_row(const struct at_engine *e, const struct selection *s, int f
 
 	memset(out, 0, sizeof(*out));
 	out->addr = n->value;
-	out->reject = reject_of(k, r);
+	out->reject = reject_of(s, k, r);
 	out->own_reject = r->own_reject;
 	out->tier = r->tier;
 	out->carrier = r->carrier;
@@ -187,7 +188,7 @@ static int by_rank(const void *one, const void *other, void *context)
 {
 	const struct ordering *o = context;
 	uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
-	bool x = reject_of(o->k, &o->k->rows[a]), y = reject_of(o->k, &o->k->rows[b]);
+	bool x = reject_of(o->s, o->k, &o->k->rows[a]), y = reject_of(o->s, o->k, &o->k->rows[b]);
 
 	if (x != y)
 		return x ? 1 : -1;

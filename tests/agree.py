@@ -33,14 +33,16 @@ from tests.build import (
     gone,
     leg,
     link,
+    listed,
     nexthop,
     policy,
     route,
     rule,
     truncated,
 )
+from tracker.address import host_network, parse_network
 from tracker.capture.record import Addr, Leg, Link, Nexthop, Op, Payload, Record, Route, Task
-from tracker.model import AF_INET, AF_INET6, Criterion, PolicyTable
+from tracker.model import AF_INET, AF_INET6, Criterion, Fallback, Network, PolicyTable
 from tracker.policy.compile import default_route_policy
 
 T = TypeVar("T")
@@ -66,7 +68,7 @@ USUAL_LINKS = (
     link(4, "dummy0", kind="dummy"),
     link(3, "eth0"),
 )
-NAMES = ("eth0", "eth1", "eth2", "docker0", "veth1", "br-0123456789ab", "")
+NAMES = ("red", "eth0", "eth1", "eth2", "docker0", "veth1", "br-0123456789ab", "")
 KINDS = ("", "", "veth", "bridge", "vrf", "dummy", "openvswitch")
 
 LOCAL = {
@@ -177,6 +179,25 @@ PAUSES = (0, MS, 5 * MS, 19 * MS, 20 * MS, 21 * MS, 1000 * MS, 30_000 * MS, -5 *
 """Between two steps, in ns; the kernel's records can come out of order."""
 
 
+OTHER_ROUTES = (
+    route("10.0.0.0/8", oif=2),
+    route("::/96", oif=2),
+    route("10.1.0.0/16", oif=3, table=7),
+    route("10.1.2.0/24", oif=3, table=255),
+    route("10.1.2.3/32", oif=3, table=12),
+    route("2001:db8::/63", oif=3),
+    route(oif=2, rtm_flags=0x200),
+    route(oif=2, table=255),
+)
+"""Which no selection keeps."""
+
+TARGETS: tuple[tuple[Network, ...], ...] = tuple(
+    tuple(map(host_network, targets))
+    for targets in ((), ("10.1.2.3",), ("2001:db8::99",), ("192.0.2.99", "10.2.0.0", "::7"))
+)
+"""Whose way the kernel is asked for."""
+
+
 class Maker:
     """Makes records from a seed."""
 
@@ -238,14 +259,8 @@ class Maker:
         """A default route, mostly a unicast one in the main table; rarely no default at all."""
         if self.chance(25):
             return self.one(DEFAULTS)
-        if self.chance(3):
-            other = (
-                route("10.0.0.0/8", oif=2),
-                route("::/96", oif=2),
-                route(oif=2, rtm_flags=0x200),
-                route(oif=2, table=255),
-            )
-            return self.one(other)
+        if self.chance(5):
+            return self.one(OTHER_ROUTES)
         family = self.family()
         return route(
             family=family,
@@ -369,4 +384,21 @@ POLICIES: tuple[PolicyTable, ...] = (
     default_route_policy(families=["ipv4"], table=9, fallback="none"),
     policy(criteria=_BACKWARDS),
     policy(criteria=()),
+    listed(names=("eth1", "eth*", "br-*")),
+    listed(networks=("198.51.100.0/24", "192.0.2.0/24", "2001:db8::/48")),
+    listed(names=("eth0",), networks=("10.0.0.1", "fd00::10"), fallback=Fallback.DEFAULT_ROUTE),
+    listed(
+        networks=("192.0.2.11", "2001:db8::11"), hints=("198.51.100.7",), fallback=Fallback.AUTO
+    ),
+    listed(fallback=Fallback.PHYSICAL),
+    policy(hints=(host_network("192.0.2.99"),), fallback=Fallback.DEFAULT_ROUTE),
+    policy(hints=(host_network("2001:db8::99"), host_network("2001:db8:1::1"))),
+    listed(names=("*",), hints=("10.9.9.9",), table=7, criteria=_BACKWARDS),
 )
+"""What selections may be, in every mode."""
+
+MODE_NETWORKS: tuple[tuple[Network, ...], ...] = tuple(
+    tuple(map(parse_network, networks))
+    for networks in ((), ("192.0.2.11/32",), ("198.51.100.0/24", "fd00::/8"), ("0.0.0.0/0", "::/0"))
+)
+"""What may be put into the list of a mode."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracker.address import parse, parse_network
+from tracker.address import host_network, parse, parse_network
 from tracker.capture.record import (
     DUMP_AUDIT,
     F_DUMP,
@@ -28,7 +28,19 @@ from tracker.capture.record import (
     Task,
     encode,
 )
-from tracker.model import AF_INET, AF_INET6, FAMILIES, Dirty, PolicyTable, Row, Scope, View
+from tracker.model import (
+    AF_INET,
+    AF_INET6,
+    FAMILIES,
+    Dirty,
+    Fallback,
+    Mode,
+    Network,
+    PolicyTable,
+    Row,
+    Scope,
+    View,
+)
 from tracker.policy.compile import default_route_policy
 
 if TYPE_CHECKING:
@@ -248,6 +260,28 @@ def _family(packed: bytes) -> int:
 def policy(**changes: object) -> PolicyTable:
     """The default policy of both families, with fields of the table replaced."""
     return default_route_policy(families=FAMILIES)._replace(**changes)  # type: ignore[arg-type]
+
+
+def listed(
+    names: tuple[str, ...] = (),
+    networks: tuple[str, ...] = (),
+    hints: tuple[str, ...] = (),
+    fallback: Fallback = Fallback.NONE,
+    **changes: object,
+) -> PolicyTable:
+    """A policy that takes what a list of names and networks has; an address is a network."""
+    return policy(
+        mode=Mode.LIST,
+        mode_names=names,
+        mode_networks=tuple(_network(network) for network in networks),
+        hints=tuple(host_network(hint) for hint in hints),
+        fallback=fallback,
+        **changes,
+    )
+
+
+def _network(text: str) -> Network:
+    return parse_network(text) if "/" in text else host_network(text)
 
 
 class Host:

@@ -68,6 +68,14 @@ def contains(network: Network, packed: bytes) -> bool:
     return _masked(packed, network.prefixlen) == network.address
 
 
+def same_subnet(subnet: Network, packed: bytes) -> bool:
+    """Whether `packed` lies in the subnet of an address, whose host bits are set."""
+    length = subnet.prefixlen
+    return len(packed) == len(subnet.address) and (
+        _masked(packed, length) == _masked(subnet.address, length)
+    )
+
+
 def _family(packed: bytes) -> int:
     return AF_INET if len(packed) == 4 else AF_INET6
 

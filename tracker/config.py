@@ -6,6 +6,8 @@ Reading a file is `tracker.configfile`'s, which is loaded only where there is on
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tracker.decision import Stability
@@ -16,12 +18,27 @@ DEFAULT_PATH = "/etc/addrtracker.toml"
 
 
 class Select(NamedTuple):
-    """How the node's primary addresses are selected (mode default-route)."""
+    """How addresses are selected: the node's primary ones, or those of a named selection."""
 
+    mode: str = "default-route"
+    """Of tracker.policy.modes.MODES."""
+    interfaces: tuple[str, ...] = ()
+    """Mode interface: globs, in order of preference."""
+    cidrs: tuple[str, ...] = ()
+    """Mode cidr: networks, in order of preference."""
+    route_to: tuple[str, ...] = ()
+    """Mode route-to: addresses that must be reached, in order of preference."""
+    hint: tuple[str, ...] = ()
+    """Addresses; only subnets count that hold one of them."""
     static: tuple[str, ...] = ()
+    """Mode static: all there is, as the kubelet's --node-ip. Else: preferred, in order."""
     table: int = 254
+    vrf: str = ""
+    """A VRF whose table counts instead of `table`; "" = none."""
     fallback: str = "auto"
-    """Or "none", "physical", "interface:" and a glob."""
+    """Or "none", "physical", "default-route", "interface:" and a glob."""
+    extra: int = 0
+    """Addresses of a family beside the first one."""
 
 
 class Exclude(NamedTuple):
@@ -77,10 +94,13 @@ class Config(NamedTuple):
     families: tuple[str, ...] = FAMILIES
     """Wanted families, in order."""
     families_written: bool = False
-    """`families` stands in the file, so publishers may change number and order of families."""
+    """`families` stands in the file, or mode static names their addresses: so publishers may
+    change number and order of families."""
     require: tuple[str, ...] = ()
     """Families without which the node is not ready; () = at least one."""
     select: Select = Select()
+    selections: Mapping[str, Select] = MappingProxyType({})
+    """Named ones, each with addresses for a purpose of its own."""
     exclude: Exclude = Exclude()
     networks: Networks = Networks()
     stability: Stability = Stability(
@@ -91,6 +111,8 @@ class Config(NamedTuple):
     metrics: Listen | None = Listen("127.0.0.1", 9797)
     """Where /metrics is served; None = nowhere."""
     capture: Capture = Capture()
+    warnings: tuple[str, ...] = ()
+    """What was read and left out, one line each."""
 
 
 def kernel_hostname() -> str:

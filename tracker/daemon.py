@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tracker.api.metrics import MetricsCollector, MetricsServer, registry
 from tracker.capture.base import has_attribution, loader_of
 from tracker.capture.record import describe, iter_records
 from tracker.engine.base import NEVER
+from tracker.errors import ConfigError
 from tracker.log import log_change
 from tracker.memory import StateFile, boot_id
 from tracker.model import NANOSECONDS, State
@@ -33,10 +35,10 @@ if TYPE_CHECKING:
     from tracker.clock import Clock
     from tracker.config import Config
     from tracker.errors import PublishError
-    from tracker.model import Decision
+    from tracker.model import Choice, Decision
     from tracker.session import LastRun, Session
 
-_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCONT})
+SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCONT, signal.SIGHUP})
 SCRAPE_TIMEOUT = 5.0
 """Seconds that a scrape waits for the main thread."""
 
@@ -57,6 +59,20 @@ class Memory:
         self._worker.submit(self._file.document(last))
 
 
+class Reloading(Protocol):
+    """Reads the configuration again."""
+
+    def read(self, running: Config) -> tuple[Config, list[tuple[str, object, object]]]:
+        """The configuration as it is now, and what differs from the one that runs: key, what it
+        was, what it is. Raises ConfigError where it is wrong, or cannot be followed."""
+
+    def apply(self, session: Session, config: Config) -> None:
+        """Have a session go by it."""
+
+    def report(self, error: str) -> None:
+        """Say to whoever asked for it how it went; "" = well."""
+
+
 class Daemon:
     """One session and all who live on its decisions."""
 
@@ -69,10 +85,15 @@ class Daemon:
         notifier: Notifier | None = None,
         *,
         trace: str = "",
+        reloading: Reloading | None = None,
     ) -> None:
         """`make_session` gets the memory, None without a state directory; `trace` names the way
-        in which silent removals are traced, "" = they are not.
+        in which silent removals are traced, "" = they are not. Without `reloading` SIGHUP does
+        nothing.
         """
+        self._reloading = reloading
+        self._reload_asked = False
+        self._reloads = (0, 0)
         self._trace = trace
         self._config = config
         self._log = log
@@ -82,9 +103,11 @@ class Daemon:
         self._stopping = False
         self._resumed = False
         self._ready = False
-        self._warned: tuple[str, ...] = ()
+        self._warned: dict[tuple[str, str], None] = {}
+        """By selection and text, in the order in which they came."""
         self._told: Decision | None = None
-        self._states: dict[str, tuple[State, bool]] = {}
+        self._states: dict[tuple[str, str], tuple[State, bool]] = {}
+        """By selection and family."""
         self._held = 0
         self._asked = threading.Event()
         self._answered = threading.Event()
@@ -92,9 +115,11 @@ class Daemon:
         self._stats: Stats | None = None
         self._workers: list[Worker] = []
         boot = boot_id()
-        self._files = self._worker(
-            FilesPublisher(config.files, reorder=config.families_written, boot_id=boot)
+        self._publisher = FilesPublisher(
+            config.files, reorder=config.families_written, boot_id=boot
         )
+        self._files = self._worker(self._publisher)
+        self._server: MetricsServer | None = None
         memory = None
         if config.state:
             state = StateFile(config.state, self._report_memory, boot)
@@ -108,20 +133,18 @@ class Daemon:
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT."""
-        metrics = self._metrics()
-        with taken(_SIGNALS, self._take_signal):
+        with taken(SIGNALS, self._take_signal):
             for worker in self._workers:
                 worker.start()
-            if metrics is not None:
-                metrics.start()
+            self._serve_metrics()
             try:
                 self._follow()
             finally:
                 self._notifier.stopping()
                 for worker in self._workers:
                     worker.stop()
-                if metrics is not None:
-                    metrics.stop()
+                if self._server is not None:
+                    self._server.stop()
                 self.session.source.close()
 
     def _follow(self) -> None:
@@ -134,8 +157,10 @@ class Daemon:
             source=session.source.name,
             engine=session.engine.name,
             **_loaded(session.source),
-            **{family: choice.address for family, choice in session.decision().choices.items()},
+            **_addresses(session.decision()),
         )
+        for text in self._config.warnings:
+            self._log.warning(text)
         if began:
             self._tell(session.published())
         while not self._stopping:
@@ -146,10 +171,13 @@ class Daemon:
                 self._resumed = False
                 self._log.info("stopped for a while, reading everything again")
                 session.resume()
+            if self._reload_asked:
+                self._reload_asked = False
+                self._reload()
             self._log_events()
             if self._asked.is_set():
                 self._asked.clear()
-                self._stats = collect(session, self._took, self._trace)
+                self._stats = collect(session, self._took, self._trace, self._reloads)
                 self._answered.set()
             if interval is not None and self._clock.boot_ns() >= beat_at:
                 self._notifier.watchdog()
@@ -179,30 +207,76 @@ class Daemon:
         required = set(self._config.require)
         return required <= have if required else bool(have)
 
+    def _reload(self) -> None:
+        """Go by the configuration as it is now; a wrong one changes nothing."""
+        if self._reloading is None:
+            return
+        if self._ready:
+            self._notifier.reloading(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+        taken_, refused = self._reloads
+        error = ""
+        try:
+            config, differences = self._reloading.read(self._config)
+        except ConfigError as wrong:
+            error = str(wrong)
+            self._reloads = taken_, refused + 1
+            self._log.error("configuration refused, the old one stays", error=error)
+        else:
+            self._reloads = taken_ + 1, refused
+            self._log.info("configuration read again", changed=len(differences))
+            self._take(config, differences)
+        if self._ready and self._told is not None:
+            self._notifier.ready(_status(self._told))
+        self._reloading.report(error)
+
+    def _take(self, config: Config, differences: list[tuple[str, object, object]]) -> None:
+        assert self._reloading is not None
+        for key, before, after in differences:
+            self._log.info("configuration changed", key=key, **{"from": before, "to": after})
+        for text in config.warnings:
+            self._log.warning(text)
+        moved = config.metrics != self._config.metrics
+        self._config = config
+        self._publisher.reorder = config.families_written
+        if moved:
+            self._serve_metrics()
+        self._reloading.apply(self.session, config)
+        self._tell(self.session.published())
+
     def _log_states(self, decision: Decision) -> None:
         """A family without an address, or with one that may be out of date, and its end."""
-        for family, choice in decision.choices.items():
-            before, self._states[family] = self._states.get(family), (choice.state, choice.stale)
-            if before == self._states[family]:
+        states = self._states
+        self._states = {}
+        for (name, family), choice in _by_selection(decision).items():
+            before = states.get((name, family))
+            now = self._states[name, family] = choice.state, choice.stale
+            if before == now:
                 continue
+            about = {"selection": name} if name else {}
             if choice.state is State.NONE:
-                self._log.warning(f"no {family} address", reason=choice.reason)
+                self._log.warning(f"no {family} address", **about, reason=choice.reason)
             elif choice.stale:
+                state = choice.state.value
                 self._log.warning(
-                    f"{family} may be out of date", address=choice.address, state=choice.state.value
+                    f"{family} may be out of date", **about, address=choice.address, state=state
                 )
             elif before is not None and before[1]:
-                self._log.info(f"{family} is up to date", address=choice.address)
+                self._log.info(f"{family} is up to date", **about, address=choice.address)
 
     def _log_warnings(self, decision: Decision) -> None:
         """Each warning once when it comes, and once when it goes."""
-        for text in decision.warnings:
-            if text not in self._warned:
-                self._log.warning(text)
-        for text in self._warned:
-            if text not in decision.warnings:
-                self._log.info("no longer", warning=text)
-        self._warned = decision.warnings
+        now = dict.fromkeys(("", text) for text in decision.warnings)
+        for (name, _), choice in _by_selection(decision).items():
+            if name:
+                now.update(dict.fromkeys((name, text) for text in choice.warnings))
+        for name, text in now:
+            if (name, text) not in self._warned:
+                self._log.warning(text, **({"selection": name} if name else {}))
+        for name, text in self._warned:
+            if (name, text) not in now:
+                about = {"selection": name} if name else {}
+                self._log.info("no longer", **about, warning=text)
+        self._warned = now
 
     def _log_events(self) -> None:
         """What happened without a change that people see."""
@@ -234,11 +308,17 @@ class Daemon:
     def _report_memory(self, error: str) -> None:
         self._log.warning("the last decision cannot be read, starting without it", error=error)
 
-    def _metrics(self) -> MetricsServer | None:
-        if self._config.metrics is None:
-            return None
-        collector = MetricsCollector(self._ask, self._publisher_stats)
-        return MetricsServer(self._config.metrics, registry(collector), self._report_metrics)
+    def _serve_metrics(self) -> None:
+        """Where the configuration says, and no longer where it said before."""
+        if self._server is not None:
+            self._server.stop()
+        self._server = None
+        if self._config.metrics is not None:
+            collector = MetricsCollector(self._ask, self._publisher_stats)
+            self._server = MetricsServer(
+                self._config.metrics, registry(collector), self._report_metrics
+            )
+            self._server.start()
 
     def _report_metrics(self, address: str, error: str | None) -> None:
         if error is not None:
@@ -261,6 +341,8 @@ class Daemon:
     def _take_signal(self, number: int) -> None:
         if number == signal.SIGCONT:
             self._resumed = True
+        elif number == signal.SIGHUP:
+            self._reload_asked = True
         else:
             self._stopping = True
         self._wake()
@@ -272,7 +354,23 @@ def _loaded(source: Source) -> dict[str, object]:
     return {"loader": loader, "attribution": has_attribution(source)} if loader else {}
 
 
+def _by_selection(decision: Decision) -> dict[tuple[str, str], Choice]:
+    """All choices by selection and family; the node's own selection has no name."""
+    every = {"": decision.choices, **decision.selections}
+    return {(name, f): choice for name, choices in every.items() for f, choice in choices.items()}
+
+
+def _addresses(decision: Decision) -> dict[str, str | None]:
+    """What is selected, for a line of the log."""
+    return {
+        f"{name}.{family}" if name else family: choice.address
+        for (name, family), choice in _by_selection(decision).items()
+    }
+
+
 def _status(decision: Decision) -> str:
     """One line for `systemctl status`."""
-    addresses = [c.address for c in decision.choices.values() if c.address is not None]
-    return ", ".join(addresses) or "no address yet"
+    known = {name: address for name, address in _addresses(decision).items() if address}
+    own = ", ".join(known[family] for family in decision.choices if family in known)
+    named = [f"{name} {address}" for name, address in known.items() if "." in name]
+    return "; ".join([own or "no address yet", *named])

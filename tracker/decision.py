@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tracker.engine.base import NEVER
-from tracker.model import Criterion, PolicyTable, Reject, Row, State, Tier, View
+from tracker.model import AF_OF, Criterion, PolicyTable, Reject, Row, State, Tier, View
 
 IFA_F_DEPRECATED = 0x20
 
@@ -54,6 +54,12 @@ def deprecated(row: Row) -> bool:
     return bool(row.flags & IFA_F_DEPRECATED)
 
 
+def _searched(policy: PolicyTable) -> tuple[object, ...]:
+    """The parts of a policy that say where to look for an address."""
+    lists = policy.mode, policy.mode_names, policy.mode_networks, policy.hints
+    return policy.table, policy.fallback, policy.fallback_name, *lists
+
+
 class Decider:
     """The decision for one family of one selection."""
 
@@ -76,6 +82,10 @@ class Decider:
         self._named = False
         self._challenge: _Challenge | None = None
         self._challenge_since = 0
+        self.reconfigured = False
+        """The policy became another one, and what it makes of the address is not settled yet."""
+        self._rerouted = False
+        """That policy looks for addresses elsewhere, so paths alone may speak for another one."""
         self._inherited = last
         self._before = last if last is not None and last.same_boot else None
 
@@ -113,10 +123,19 @@ class Decider:
         return True
 
     def set_policy(self, policy: PolicyTable, stability: Stability) -> None:
-        """Go on under another policy; what it changes goes through settling."""
-        self._policy = policy
+        """Go on under another policy. What it changes goes through settling: an address that it
+        rejects is not held, for it will not come back.
+        """
+        before, self._policy = self._policy, policy
         self._stability = stability
-        self._named = False
+        if policy != before:
+            self.reconfigured = True
+            self._rerouted = self._rerouted or _searched(policy) != _searched(before)
+            self._named = False
+
+    def end_reconfiguration(self) -> None:
+        """What another policy makes of the address is settled."""
+        self.reconfigured = self._rerouted = False
 
     def step(self, now: int, view: View) -> bool:
         """Look at the ranking. True if the address that people see became another one."""
@@ -173,8 +192,9 @@ class Decider:
 
     def _stable(self, now: int, view: View) -> None:
         if not self._valid(view):
+            stability = self._stability
             self.state = State.HOLDING
-            self._hold_until = now + self._stability.hold
+            self._hold_until = now + (stability.settle if self.reconfigured else stability.hold)
             self._challenge = None
             self.cause = view.cause
             return
@@ -183,10 +203,13 @@ class Decider:
         challenge = self._challenger(view)
         if challenge is None:
             self._challenge = None
+            self.end_reconfiguration()
             return
-        wait = self._stability.failback if challenge.path else self._stability.settle
+        reluctant = challenge.path and not self._rerouted
+        wait = self._stability.failback if reluctant else self._stability.settle
         if wait is None:
             self._challenge = None
+            self.end_reconfiguration()
         elif self._waited(now, challenge, wait, view):
             assert view.best is not None
             self._take(view.best)
@@ -205,6 +228,7 @@ class Decider:
             self._take(best)
         else:
             self.state = State.LOST
+            self.end_reconfiguration()
 
     def _lost(self, now: int, view: View) -> None:
         if self._valid(view):
@@ -266,11 +290,22 @@ class Decider:
         if row.own_reject is Reject.EXCLUDED_INTERFACE and self._named:
             # It was eligible by its default route alone, and to lose only that is no reason.
             return True
-        if row.own_reject is not Reject.NONE:
+        if row.own_reject is not Reject.NONE or self._has_left_mode(row):
             return False
         best = view.best
         other = best is not None and best.address != row.address
         return not (deprecated(row) and other and best is not None and not deprecated(best))
+
+    def _has_left_mode(self, row: Row) -> bool:
+        """Whether the mode took it and does no longer: a filter like any other. One that merely
+        filled in, by a fallback, may lose its path as in mode default-route.
+        """
+        if row.reject is not Reject.NOT_IN_MODE or not self._narrows(row):
+            return False
+        return self.row is None or self.row.tier is Tier.ROUTE
+
+    def _narrows(self, row: Row) -> bool:
+        return self._policy.narrows(AF_OF[row.family])
 
     def _coming_back(self, view: View) -> bool:
         row = view.incumbent
@@ -293,7 +328,9 @@ class Decider:
                 return _Challenge(best.address, path=False)
             if criterion not in _PATHS:
                 return None
-        return _Challenge(best.address, path=True)
+        # What is in the mode comes before what only filled in.
+        by_mode = view.first_diff < 0 and best.tier is Tier.ROUTE and self._narrows(best)
+        return _Challenge(best.address, path=not by_mode)
 
     def _value(self, row: Row, criterion: Criterion) -> int | None:
         try:

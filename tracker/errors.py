@@ -52,6 +52,12 @@ class DumpError(TrackerError):
     exit_status = 4
 
 
+class UnreachableError(TrackerError):
+    """No daemon runs there, or it does not answer."""
+
+    exit_status = 4
+
+
 class PublishError(TrackerError):
     """A publisher could not write."""
 

@@ -16,12 +16,14 @@ class LockedError(Exception):
 
 
 @contextlib.contextmanager
-def locked(directories: Iterable[str]) -> Iterator[None]:
-    """Within, no other daemon gets any of these; raises LockedError where one has.
+def locked(directories: Iterable[str]) -> Iterator[dict[str, int]]:
+    """Within, no other daemon gets any of these; raises LockedError where one has. Yields the
+    descriptors of the locks, by real path.
 
     A directory that cannot be made or written to is left out: whoever writes there says so. A lock
     ends with its process, however that ends.
     """
+    locks: dict[str, int] = {}
     with contextlib.ExitStack() as held:
         for directory in dict.fromkeys(map(os.path.realpath, directories)):
             try:
@@ -35,7 +37,8 @@ def locked(directories: Iterable[str]) -> Iterator[None]:
                 raise LockedError(directory) from None
             except OSError:
                 continue  # a filesystem without locks
-        yield
+            locks[directory] = descriptor
+        yield locks
 
 
 def _opened(directory: str) -> int:

@@ -94,12 +94,22 @@ class Tier(enum.IntEnum):
 
 
 class Fallback(enum.IntEnum):
-    """What to take when no default route leads to an address."""
+    """What to take when no default route leads to an address, or none is in the mode."""
 
     NONE = 0
     AUTO = 1
     PHYSICAL = 2
     INTERFACE = 3
+    DEFAULT_ROUTE = 4
+    """What mode default-route would take, by the criteria of this policy."""
+
+
+class Mode(enum.IntEnum):
+    """What makes an address a candidate (enum at_mode)."""
+
+    DEFAULT_ROUTE = 0
+    LIST = 1
+    """Names of links and networks of addresses, in order of preference."""
 
 
 class Network(NamedTuple):
@@ -112,6 +122,10 @@ class Network(NamedTuple):
 
 PATTERN_MOST = 127
 """Bytes that a glob of interface names may have (AT_PATTERN_LEN without its end)."""
+
+
+TARGETS_MAX = 16
+"""Addresses whose way the kernel is asked for (AT_TARGETS_MAX): as many as its filter knows."""
 
 
 class PolicyTable(NamedTuple):
@@ -133,6 +147,19 @@ class PolicyTable(NamedTuple):
     """Host length: excluded-address, else excluded-network."""
     statics: tuple[Network, ...]
     internal: tuple[Network, ...]
+    mode: Mode = Mode.DEFAULT_ROUTE
+    mode_names: tuple[str, ...] = ()
+    """Mode.LIST: fnmatch patterns of interface names. Without names and networks nothing is in
+    the mode."""
+    mode_networks: tuple[Network, ...] = ()
+    """Mode.LIST: behind the names."""
+    hints: tuple[Network, ...] = ()
+    """Of host length: of a family that has some, only addresses count whose subnet holds one."""
+
+    def narrows(self, family: int) -> bool:
+        """Whether addresses of a family (AF_INET, AF_INET6) must be in the mode, so that a default
+        route alone makes no candidate."""
+        return self.mode is Mode.LIST or any(hint.family == family for hint in self.hints)
 
 
 class Row(NamedTuple):
@@ -237,6 +264,8 @@ class Choice(NamedTuple):
     warnings: tuple[str, ...]
     ambiguous: bool
     """Another network qualified on equal terms, or default routes lead out over several links."""
+    extra: tuple[Row, ...] = ()
+    """Further addresses that the selection asks for, in rank order, without `address`."""
 
 
 class Change(NamedTuple):

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tracker.address import contains, family_of, parse, parse_network
 from tracker.config import Networks
-from tracker.model import FAMILIES, NANOSECONDS, Choice, Decision, Network
+from tracker.model import FAMILIES, NANOSECONDS, Choice, Decision, Network, Row
+from tracker.nodeip.addresses import (
+    EXTERNAL_IP,
+    HOSTNAME,
+    INTERNAL_IP,
+    PREFERRED_TYPES,
+    NoAddressError,
+    NodeAddress,
+    host_ips,
+    preferred_order,
+)
 
 SCHEMA = "addrtracker.node/v1"
 
@@ -22,28 +33,33 @@ class Scopes:
     """
 
     def __init__(self, networks: Networks) -> None:
-        self._public = _parsed(networks.public)
-        self._internal = _parsed(networks.internal or _INTERNAL)
+        configured = [("Public", network) for network in _parsed(networks.public)]
+        configured += [("Internal", network) for network in _parsed(networks.internal)]
+        # Of networks within each other the inner one knows better.
+        configured.sort(key=lambda entry: -entry[1].prefixlen)
+        usual = () if networks.internal else _parsed(_INTERNAL)
+        self._networks = (*configured, *(("Internal", network) for network in usual))
 
     def scope(self, address: str) -> str:
         """The scope of an address of this host. A configured network comes before a default."""
         packed = parse(address)
-        if any(contains(network, packed) for network in self._public):
-            return "Public"
-        if any(contains(network, packed) for network in self._internal):
-            return "Internal"
-        return "Unknown"
+        within = (scope for scope, network in self._networks if contains(network, packed))
+        return next(within, "Unknown")
 
 
 def _parsed(networks: tuple[str, ...]) -> tuple[Network, ...]:
     return tuple(map(parse_network, networks))
 
 
-def node_document(decision: Decision, networks: Networks) -> dict[str, Any]:
-    """The decision as people and programs read it; keys as in the schema, addresses canonical."""
+def node_document(
+    decision: Decision, networks: Networks, preferred: Sequence[str] = PREFERRED_TYPES
+) -> dict[str, Any]:
+    """The decision as people and programs read it; keys as in the schema, addresses canonical.
+
+    `preferred`: what the API server's --kubelet-preferred-address-types says.
+    """
     scopes = Scopes(networks)
     choices = _ordered(decision, decision.choices)
-    internal = [choice.address for choice in choices if choice.address is not None]
     cause = decision.cause
     return {
         "schema": SCHEMA,
@@ -54,9 +70,8 @@ def node_document(decision: Decision, networks: Networks) -> dict[str, Any]:
         "families": list(decision.families),
         "primary": _primary(decision.choices),
         "state": _state(decision.choices),
-        "ips": _ips(choices, scopes) + [_external(address) for address in networks.external],
-        "addresses": _addresses(internal, networks.external, decision.hostname),
-        "hostIPs": _host_ips([*internal, *networks.external]),
+        "ips": _ips(choices, scopes) + _externals(networks.external),
+        **address_lists(_addresses(choices, networks.external, decision.hostname), preferred),
         "selections": {
             name: _selection(_ordered(decision, named), named, scopes)
             for name, named in decision.selections.items()
@@ -64,6 +79,23 @@ def node_document(decision: Decision, networks: Networks) -> dict[str, Any]:
         "cause": None if cause is None else dict(zip(cause._fields, cause, strict=True)),
         "warnings": _warnings(decision.warnings, choices),
     }
+
+
+def address_lists(addresses: Sequence[NodeAddress], preferred: Iterable[str]) -> dict[str, Any]:
+    """The keys of the document that say what Node.status.addresses is, and what follows from it."""
+    try:
+        of_pods = host_ips(addresses)
+    except NoAddressError:
+        of_pods = ()
+    return {
+        "addresses": _plain(addresses),
+        "preferredAddresses": _plain(preferred_order(addresses, preferred)),
+        "hostIPs": list(of_pods),
+    }
+
+
+def _plain(addresses: Iterable[NodeAddress]) -> list[dict[str, str]]:
+    return [{"type": kind, "address": address} for kind, address in addresses]
 
 
 def rfc3339(wall_ns: int) -> str:
@@ -87,20 +119,44 @@ def _state(choices: dict[str, Choice]) -> dict[str, str]:
 
 
 def _ips(choices: list[Choice], scopes: Scopes) -> list[dict[str, Any]]:
-    return [
-        {
-            "ip": choice.address,
-            "family": choice.family,
-            "scope": scopes.scope(choice.address),
-            "primary": True,
-            "interface": choice.interface,
-            "ifindex": choice.ifindex,
-            "prefixlen": choice.prefixlen,
-            "reason": choice.reason,
-        }
-        for choice in choices
-        if choice.address is not None
+    """The primary addresses in the order of the families, then what else is asked for."""
+    first = [
+        _ip(c.address, c, c.reason, scopes, primary=True) for c in choices if c.address is not None
     ]
+    more = [
+        _ip(row.address, row, f"extra, rank {row.rank}", scopes, primary=False)
+        for row in _extras(choices)
+    ]
+    return first + more
+
+
+def _ip(
+    address: str, source: Choice | Row, reason: str, scopes: Scopes, *, primary: bool
+) -> dict[str, Any]:
+    return {
+        "ip": address,
+        "family": source.family,
+        "scope": scopes.scope(address),
+        "primary": primary,
+        "interface": source.interface,
+        "ifindex": source.ifindex,
+        "prefixlen": source.prefixlen,
+        "reason": reason,
+    }
+
+
+def _extras(choices: list[Choice]) -> list[Row]:
+    """One row for each further address, although one may be on two links."""
+    found: dict[str, Row] = {}
+    for choice in choices:
+        for row in choice.extra:
+            if row.address != choice.address:
+                found.setdefault(row.address, row)
+    return list(found.values())
+
+
+def _externals(addresses: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [_external(address) for address in dict.fromkeys(addresses)]
 
 
 def _external(address: str) -> dict[str, Any]:
@@ -117,22 +173,19 @@ def _external(address: str) -> dict[str, Any]:
 
 
 def _addresses(
-    internal: list[str], external: tuple[str, ...], hostname: str
-) -> list[dict[str, str]]:
-    """As Node.status.addresses: the order is meaningful, and names come last."""
-    typed = [("InternalIP", address) for address in internal]
-    typed += [("ExternalIP", address) for address in external]
+    choices: list[Choice], external: tuple[str, ...], hostname: str
+) -> list[NodeAddress]:
+    """As Node.status.addresses: the order is meaningful, and names come last.
+
+    The first InternalIP is the node's, the first one of the other family its second; so what is
+    extra comes after both.
+    """
+    typed = [NodeAddress(INTERNAL_IP, c.address) for c in choices if c.address is not None]
+    typed += [NodeAddress(INTERNAL_IP, row.address) for row in _extras(choices)]
+    typed += [NodeAddress(EXTERNAL_IP, address) for address in dict.fromkeys(external)]
     if hostname:
-        typed.append(("Hostname", hostname))
-    return [{"type": kind, "address": address} for kind, address in typed]
-
-
-def _host_ips(addresses: list[str]) -> list[str]:
-    """The host IPs of pods: the first address, then the first one of the other family."""
-    first: dict[str, str] = {}
-    for address in addresses:
-        first.setdefault(family_of(address), address)
-    return list(first.values())
+        typed.append(NodeAddress(HOSTNAME, hostname))
+    return typed
 
 
 def _selection(choices: list[Choice], named: dict[str, Choice], scopes: Scopes) -> dict[str, Any]:

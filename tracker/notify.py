@@ -30,6 +30,12 @@ class Notifier:
         """The first decision stands: units that wait for this one may start."""
         return self._send(f"READY=1\nSTATUS={_line(status)}")
 
+    def reloading(self, monotonic_ns: int) -> bool:
+        """The configuration is read again; `ready` says that this is over. `monotonic_ns` is
+        CLOCK_MONOTONIC, which tells the manager which of its requests is meant.
+        """
+        return self._send(f"RELOADING=1\nMONOTONIC_USEC={monotonic_ns // 1000}")
+
     def status(self, status: str) -> bool:
         """One line for `systemctl status`."""
         return self._send(f"STATUS={_line(status)}")

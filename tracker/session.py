@@ -12,6 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from tracker.capture.resync import Resync
 from tracker.decision import Decider, Remembered, Stability
 from tracker.engine.base import NEVER
+from tracker.follower import (
+    REMARKS_NS,
+    About,
+    Follower,
+    all_choices,
+    answer_alone,
+    visible,
+)
+from tracker.guidance import Guidance, Helpers
 from tracker.model import (
     NANOSECONDS,
     Cause,
@@ -21,28 +30,29 @@ from tracker.model import (
     PolicyTable,
     Scope,
     State,
-    View,
 )
-from tracker.remarks import reason, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tracker.capture.base import Source
     from tracker.clock import Clock
+    from tracker.policy.modes import Guide
 
 START = "start"
 """Cause of the dumps that a session begins with."""
+
+POLICY = "policy"
+"""Cause of the dumps that another policy asks for."""
+
+RELOAD = "reload of the configuration"
+"""Cause of changes that come of it."""
 
 NODE = ""
 """Name of the node's own selection."""
 
 OVERSLEPT_NS = NANOSECONDS
 """A wait that ends this much after its deadline: the process was stopped or the host slept."""
-
-REMARKS_NS = NANOSECONDS
-"""Where an answer stays, what is said about it (warnings, the reason) is said anew no more often:
-a default route that flaps is no reason to write files and log lines hundreds of times a second."""
 
 _FAMILY_SCOPES = {
     "ipv4": frozenset({Scope.LINK, Scope.ADDR4, Scope.NEXTHOP, Scope.ROUTE4}),
@@ -84,22 +94,6 @@ class Memory(Protocol):
         """Keep it; never raises, never blocks for long."""
 
 
-class _Follower:
-    """One selection and family: its decider and the view that it last saw."""
-
-    def __init__(self, selection: str, index: int, family: str, decider: Decider) -> None:
-        self.selection = selection
-        self.index = index
-        self.family = family
-        self.decider = decider
-        self.view: View | None = None
-        self.named: str | None = None
-        """The incumbent that the engine knows."""
-        self.published: str | None = None
-        self.remarks: tuple[tuple[str, ...], bool] = ((), False)
-        """Warnings and whether it is ambiguous, as they were before a hold."""
-
-
 class Session:
     """Follows one network namespace."""
 
@@ -112,7 +106,12 @@ class Session:
         *,
         hostname: str = "",
         memory: Memory | None = None,
+        guides: Mapping[str, Guide] | None = None,
+        helpers: Helpers | None = None,
     ) -> None:
+        """`policies` are the tables of all selections, the node's own first; `guides` say what
+        some of them depend on, and `helpers` whom to ask for it.
+        """
         self.source = source
         self.engine = source.engine
         self.policies = dict(policies)
@@ -124,7 +123,10 @@ class Session:
         self._clock = clock
         self._memory = memory
         self._kept: LastRun | None = None
-        self._followers: list[_Follower] = []
+        self._guidance = Guidance(guides or {}, helpers or Helpers(), source.engine)
+        self._has_targets = False
+        self._indexes: dict[str, int] = {}
+        self._followers: list[Follower] = []
         self._changes: list[Change] = []
         self._drifts: list[bytes] = []
         self._time_ns = 0
@@ -145,26 +147,85 @@ class Session:
             self.generation = last.generation
             self._time_ns = last.time_ns
         now = self._clock.boot_ns()
-        for index, (selection, policy) in enumerate(self.policies.items()):
-            self.engine.set_policy(index, policy)
+        for selection, policy in self.policies.items():
+            self._enter(selection, policy)
             for family in policy.families:
                 kept = last.remembered.get((selection, family)) if last is not None else None
-                decider = Decider(policy, self.settings.stability, now, kept)
-                follower = _Follower(selection, index, family, decider)
-                if kept is not None:
-                    follower.published = kept.address if kept.same_boot else None
-                    self._name(follower, kept.address)
-                self._followers.append(follower)
+                self._begin(selection, family, now, kept)
         self._time_ns = self._time_ns or self._clock.wall_ns()
+        self._set_targets()
         self.source.refresh()
         self.source.drain()
         self.resync.run(START)
+        self._guide(START)
         self._plan_audit()
         return self._decide()
+
+    def reload(
+        self,
+        policies: Mapping[str, PolicyTable],
+        guides: Mapping[str, Guide],
+        settings: Settings,
+        helpers: Helpers,
+        hostname: str,
+    ) -> None:
+        """Go on under another configuration; answers stay until what it changes has settled."""
+        now = self._clock.boot_ns()
+        self.settings, self.hostname = settings, hostname
+        self._guidance = Guidance(guides, helpers, self.engine, self._guidance)
+        wanted = dict(policies)
+        wanted.update(self._guidance.step(now, wanted, self._incumbents))
+        for name in set(self.policies) - set(wanted):
+            self.engine.drop_policy(self._indexes.pop(name))
+        before, self.policies = self.policies, wanted
+        self._followers = [f for f in self._followers if f.family in self._families(f.selection)]
+        known = {(f.selection, f.family): f for f in self._followers}
+        for name, policy in wanted.items():
+            if policy != before.get(name):
+                self._enter(name, policy)
+            for family in policy.families:
+                if follower := known.get((name, family)):
+                    follower.decider.set_policy(policy, settings.stability)
+                    self._name(follower, follower.decider.address)
+                    follower.view = None
+                else:
+                    self._begin(name, family, now, None)
+        self._set_targets()
+        self.resync.run(POLICY)
+        self._plan_audit()
+        self._published = None
+        self._decide()
+
+    def _families(self, selection: str) -> tuple[str, ...]:
+        policy = self.policies.get(selection)
+        return policy.families if policy is not None else ()
+
+    def _enter(self, selection: str, policy: PolicyTable) -> None:
+        """Give the engine a selection, or another table for it."""
+        taken = set(self._indexes.values())
+        free = next(index for index in range(len(taken) + 1) if index not in taken)
+        self.engine.set_policy(self._indexes.setdefault(selection, free), policy)
+
+    def _begin(self, selection: str, family: str, now: int, kept: Remembered | None) -> None:
+        """Follow a family of a selection from now on."""
+        policy = self.policies[selection]
+        decider = Decider(policy, self.settings.stability, now, kept)
+        follower = Follower(selection, self._indexes[selection], family, decider)
+        if kept is not None:
+            follower.published = kept.address if kept.same_boot else None
+            self._name(follower, kept.address)
+        self._followers.append(follower)
+
+    def _set_targets(self) -> None:
+        targets = self._guidance.targets
+        if targets or self._has_targets:
+            self.engine.set_targets(targets)
+            self._has_targets = bool(targets)
 
     def resume(self) -> None:
         """Read everything again before the next decision: nobody watched for a while."""
         self.engine.lose(tuple(Scope))
+        self._guidance.again()
 
     def step(self, until_ns: int = NEVER) -> bool:
         """Wait for one thing to happen, at most until `until_ns` (CLOCK_BOOTTIME).
@@ -183,6 +244,7 @@ class Session:
             self.source.drain()
         self.engine.tick(now)
         self.resync.run()
+        self._guide()
         if now >= self._audit_at:
             self._audit()
         return self._decide()
@@ -190,7 +252,17 @@ class Session:
     def deadline(self) -> int:
         """CLOCK_BOOTTIME of the next thing that is due by itself."""
         deciders = min((f.decider.deadline for f in self._followers), default=NEVER)
-        return min(deciders, self.resync.deadline(), self._audit_at, self._remark_at)
+        due = (self.resync.deadline(), self._guidance.deadline, self._audit_at, self._remark_at)
+        return min(deciders, *due)
+
+    @property
+    def pending(self) -> bool:
+        """Whether somebody has yet to answer for the first time, a name server for example."""
+        return bool(self._guidance.pending)
+
+    def index(self, selection: str) -> int:
+        """The engine's number of a selection."""
+        return self._indexes[selection]
 
     # What came out.
 
@@ -225,8 +297,8 @@ class Session:
         """The decision as publishers see it: a hold may end as if nothing had been."""
         decision = self.decision()
         return decision._replace(
-            choices=_visible(decision.choices),
-            selections={name: _visible(each) for name, each in decision.selections.items()},
+            choices=visible(decision.choices),
+            selections={name: visible(each) for name, each in decision.selections.items()},
         )
 
     @property
@@ -235,6 +307,22 @@ class Session:
         return sum(follower.decider.held for follower in self._followers)
 
     # Inside.
+
+    def _guide(self, cause: str = POLICY) -> None:
+        """Find out what policies depend on, and follow it."""
+        now = self._clock.boot_ns()
+        changed = self._guidance.step(now, self.policies, self._incumbents)
+        for name, policy in changed.items():
+            if policy.table == self.policies[name].table:
+                self.engine.set_mode_networks(self._indexes[name], policy.mode_networks)
+            else:
+                self.engine.set_policy(self._indexes[name], policy)
+            self.policies[name] = policy
+        if changed:
+            self.resync.run(cause)
+
+    def _incumbents(self, selection: str) -> dict[str, str | None]:
+        return {f.family: f.decider.address for f in self._followers if f.selection == selection}
 
     def _decide(self) -> bool:
         now = self._clock.boot_ns()
@@ -246,18 +334,19 @@ class Session:
                 self._follow(follower, now)
         return self._publish()
 
-    def _follow(self, follower: _Follower, now: int) -> None:
+    def _follow(self, follower: Follower, now: int) -> None:
         # Once more with the view that fits, where the address changed: one without carrier is held
         # from the beginning, not from whatever wakes us up next.
         if self._take_step(follower, now):
             self._take_step(follower, now)
 
-    def _take_step(self, follower: _Follower, now: int) -> bool:
+    def _take_step(self, follower: Follower, now: int) -> bool:
         """True if the engine was told of another address, which makes for another view."""
         decider = follower.decider
         view = self.engine.view(follower.index, follower.family)
         follower.view = view
-        if self._is_stale(follower.family) and decider.must_wait(now, view):
+        waits = follower.selection in self._guidance.pending or self._is_stale(follower.family)
+        if waits and decider.must_wait(now, view):
             return False
         decider.step(now, view)
         if decider.address is not None and decider.address != follower.published:
@@ -267,22 +356,25 @@ class Session:
         self._name(follower, decider.address)
         return True
 
-    def _name(self, follower: _Follower, address: str | None) -> None:
+    def _name(self, follower: Follower, address: str | None) -> None:
         self.engine.set_incumbent(follower.index, follower.family, address)
         follower.named = address
 
-    def _changed(self, follower: _Follower, now: int) -> None:
+    def _changed(self, follower: Follower, now: int) -> None:
         decider = follower.decider
         assert decider.address is not None
         cause, came_ns = None, now
-        if follower.published is not None or not _is_dump_entry(decider.cause):
+        if decider.reconfigured:
+            cause = Cause(RELOAD, None, None)
+            decider.end_reconfiguration()
+        elif follower.published is not None or not _is_dump_entry(decider.cause):
             cause, came_ns = self._cause_of(decider.cause, now)
         change = Change(
             selection=follower.selection,
             family=follower.family,
             old=follower.published,
             new=decider.address,
-            reason=self._reason(follower),
+            reason=follower.reason(self._about(follower)),
             cause=cause,
             boot_ns=now,
             took_ns=max(0, now - came_ns),
@@ -311,16 +403,17 @@ class Session:
         if not self._may_publish():
             return False
         self._remember()
+        now = self._clock.boot_ns()
+        looks = (f.look_around(self.engine, self._about(f), now) for f in self._followers)
+        self._remark_at = min(looks, default=NEVER)
         decision = self.published()
-        choices = _all_choices(decision)
-        seen = (decision.generation, *choices)
-        self._remark_at = NEVER
+        choices = all_choices(decision)
+        seen = (decision.hostname, decision.generation, *choices)
         if seen == self._published:
             return False
-        now = self._clock.boot_ns()
-        answer = (decision.generation, *map(_answer, choices))
+        answer = (decision.generation, *map(answer_alone, choices))
         if answer == self._answered and now < self._remarked + REMARKS_NS:
-            self._remark_at = self._remarked + REMARKS_NS
+            self._remark_at = min(self._remark_at, self._remarked + REMARKS_NS)
             return False
         self._published, self._answered, self._remarked = seen, answer, now
         return True
@@ -364,37 +457,17 @@ class Session:
             jitter = random.Random(now).uniform(0.9, 1.1)  # noqa: S311 - no secret
             self._audit_at = now + int(self.settings.audit * jitter)
 
-    def _choice(self, follower: _Follower) -> Choice:
-        decider = follower.decider
-        view = follower.view
-        assert view is not None
-        row = decider.row
-        stale = decider.state is State.LOST or decider.unsettled or self._is_stale(follower.family)
-        if decider.state is not State.HOLDING:
-            follower.remarks = warnings(
-                follower.family,
-                self.policies[follower.selection],
-                view,
-                decider,
-                expected=follower.family in self.settings.expected,
-            )
-        texts, ambiguous = follower.remarks
-        return Choice(
-            family=follower.family,
-            address=decider.shown,
-            state=decider.state,
-            stale=stale and decider.shown is not None,
-            prefixlen=row.prefixlen if row is not None else 0,
-            interface=row.interface if row is not None else "",
-            ifindex=row.ifindex if row is not None else 0,
-            reason=self._reason(follower),
-            warnings=texts,
-            ambiguous=ambiguous,
+    def _choice(self, follower: Follower) -> Choice:
+        return follower.choice(
+            self._about(follower),
+            stale=self._is_stale(follower.family),
+            expected=follower.family in self.settings.expected,
         )
 
-    def _reason(self, follower: _Follower) -> str:
-        assert follower.view is not None
-        return reason(self.policies[follower.selection], follower.view, follower.decider)
+    def _about(self, follower: Follower) -> About:
+        name = follower.selection
+        guidance = self._guidance
+        return About(self.policies[name], guidance.guide(name), guidance.found(name))
 
     def _is_stale(self, family: str) -> bool:
         scopes = _FAMILY_SCOPES[family]
@@ -404,22 +477,3 @@ class Session:
 def _is_dump_entry(raw: bytes) -> bool:
     """Whether this was found by a dump (AT_F_DUMP of struct at_header): nobody made a change."""
     return bool(int.from_bytes(raw[12:16], sys.byteorder) & 1)
-
-
-def _all_choices(decision: Decision) -> list[Choice]:
-    named = [choice for by_family in decision.selections.values() for choice in by_family.values()]
-    return [*decision.choices.values(), *named]
-
-
-def _visible(choices: dict[str, Choice]) -> dict[str, Choice]:
-    return {
-        family: choice._replace(state=State.STABLE) if choice.state is State.HOLDING else choice
-        for family, choice in choices.items()
-    }
-
-
-def _answer(choice: Choice) -> Choice:
-    """Without what is only said about it."""
-    return choice._replace(
-        prefixlen=0, interface="", ifindex=0, reason="", warnings=(), ambiguous=False
-    )

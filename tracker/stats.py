@@ -7,6 +7,8 @@ here costs anything while nobody asks, the histogram of decisions aside.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tracker.capture.base import has_attribution, loader_of
@@ -48,6 +50,15 @@ class Histogram:
         return Buckets(self._bounds, tuple(self._counts), self._total)
 
 
+class NamedStats(NamedTuple):
+    """What a named selection has for itself; its choices are in the decision."""
+
+    decision_changes: dict[str, int]
+    """By family."""
+    candidates: dict[tuple[str, str], int]
+    """As in Stats."""
+
+
 class Stats(NamedTuple):
     """All that /metrics shows of one session."""
 
@@ -72,11 +83,20 @@ class Stats(NamedTuple):
     candidates: dict[tuple[str, str], int]
     """By family and state: "eligible", or the name of the reject."""
     kernel_to_decision: Buckets
+    named: Mapping[str, NamedStats] = MappingProxyType({})
+    """By selection."""
+    reloads: tuple[int, int] = (0, 0)
+    """Configurations that were taken while running, and those that were refused."""
 
 
-def collect(session: Session, kernel_to_decision: Histogram, trace: str = "") -> Stats:
+def collect(
+    session: Session,
+    kernel_to_decision: Histogram,
+    trace: str = "",
+    reloads: tuple[int, int] = (0, 0),
+) -> Stats:
     """The snapshot of `session`; only its own thread may call this."""
-    families = session.policies[NODE].families
+    own = _of_selection(session, NODE)
     return Stats(
         decision=session.decision(),
         engine_name=session.engine.name,
@@ -87,15 +107,24 @@ def collect(session: Session, kernel_to_decision: Histogram, trace: str = "") ->
         engine=session.engine.counters(),
         source=session.source.counters(),
         resyncs=dict(session.resync.done),
-        decision_changes={f: session.decision_changes.get((NODE, f), 0) for f in families},
+        decision_changes=own.decision_changes,
         held=session.held,
-        candidates=_candidates(session, families),
+        candidates=own.candidates,
         kernel_to_decision=kernel_to_decision.buckets(),
+        named={name: _of_selection(session, name) for name in session.policies if name != NODE},
+        reloads=reloads,
     )
 
 
-def _candidates(session: Session, families: tuple[str, ...]) -> dict[tuple[str, str], int]:
-    index = list(session.policies).index(NODE)
+def _of_selection(session: Session, name: str) -> NamedStats:
+    families = session.policies[name].families
+    changes = {family: session.decision_changes.get((name, family), 0) for family in families}
+    return NamedStats(changes, _candidates(session, session.index(name), families))
+
+
+def _candidates(
+    session: Session, index: int, families: tuple[str, ...]
+) -> dict[tuple[str, str], int]:
     counts: dict[tuple[str, str], int] = {}
     for family in families:
         counts[family, "eligible"] = 0

@@ -15,7 +15,7 @@ from tracker.address import network_text, parse, parse_network, text
 from tracker.config import Listen
 from tracker.model import NANOSECONDS
 from tracker.policy.compile import TABLE_LOCAL
-from tracker.policy.patterns import is_pattern
+from tracker.policy.patterns import is_literal, is_pattern
 from tracker.printable import printable
 
 T = TypeVar("T")
@@ -33,6 +33,7 @@ _SIZE_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SIZE = re.compile(r"(\d{1,7})(KiB|MiB|GiB)", re.ASCII)
 _DURATION_MOST = 366 * 24 * 3600 * NANOSECONDS
 _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
+_SELECTION_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,8}|\d{1,10}", re.ASCII)
 
 DURATION = 'a duration such as "500ms", "10s" or "2m"'
@@ -41,6 +42,9 @@ RING_LEAST = 4 << 10
 RING_MOST = 1 << 30
 ADDRESSES = 'a list of IP addresses such as ["192.0.2.10", "2001:db8::10"]'
 NETWORKS = 'a list of networks such as ["10.0.0.0/8", "fd00::/8"]'
+
+INTERFACE_MOST = 15
+"""Bytes of an interface's name (IFNAMSIZ without its end)."""
 
 TABLE_FILES = ("/etc/iproute2/rt_tables", "/usr/share/iproute2/rt_tables")
 _TABLES = {"main": 254, "default": 253}
@@ -141,7 +145,41 @@ def fallback(value: object) -> str:
     kind, colon, name = _string(value).partition(":")
     if colon and kind == "interface":
         return f"interface:{interface_pattern(name)}"
-    return one_of("auto", "none", "physical")(value)
+    return one_of("auto", "none", "physical", "default-route")(value)
+
+
+def whole_number(least: int, most: int) -> Callable[[object], int]:
+    """A parser of whole numbers."""
+
+    def take(value: object) -> int:
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError
+        return value
+
+    return take
+
+
+def interface_name(value: object) -> str:
+    """The name of one interface; "" = none."""
+    name = _string(value)
+    fits = len(name.encode("utf-8", "surrogateescape")) <= INTERFACE_MOST
+    if name and not (is_pattern(name) and is_literal(name) and fits):
+        raise ValueError
+    return name
+
+
+def selection_name(name: str) -> str:
+    """What a selection may be called: it names files and is a label of metrics."""
+    if not _SELECTION_NAME.fullmatch(name):
+        raise ValueError
+    return name
+
+
+def text_or_texts(value: object) -> str | list[str]:
+    """A string or a list of strings, as it is."""
+    if isinstance(value, str):
+        return value
+    return [_string(element) for element in _list(value)]
 
 
 def routing_table(value: object) -> int:

@@ -9,6 +9,7 @@ import copy
 from collections.abc import Callable
 
 from tests.cases import behaviour_events as events
+from tests.cases import behaviour_modes as modes
 from tests.cases.playing import Raw, answer, changed, configured, play, raw
 from tracker.model import Criterion, Reject, Row, Tier
 
@@ -46,6 +47,7 @@ def check_answers(case: Raw, engine: str, ipv4: str | None, ipv6: str | None) ->
 
 
 BEHAVIOURS.update(events.BEHAVIOURS)
+BEHAVIOURS.update(modes.BEHAVIOURS)
 
 
 @behaviour("amp-348-two-slaac-addresses-ambiguous")

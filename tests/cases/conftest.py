@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 pytest.register_assert_rewrite("tests.cases.behaviour", "tests.cases.behaviour_events")
-pytest.register_assert_rewrite("tests.cases.profile_checks")
+pytest.register_assert_rewrite("tests.cases.behaviour_modes", "tests.cases.profile_checks")
 
 from tests.cases.playing import ENGINES, FIELD, PROFILES  # noqa: E402
 

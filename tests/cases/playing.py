@@ -7,18 +7,17 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 from tracker.address import family_of
 from tracker.capture.cases import Case, read_case
 from tracker.capture.fields import Fields
+from tracker.capture.paper import PaperLookup
 from tracker.capture.replay import CaseSource
 from tracker.cli import follow
 from tracker.clock import VirtualClock
 from tracker.configfile import from_data
 from tracker.decision import Remembered
 from tracker.engine.base import Engine
-from tracker.errors import ConfigError
+from tracker.guidance import Helpers
 from tracker.model import Change, Decision, Row, Scope, State, View
 from tracker.session import NODE, LastRun, Session
 
@@ -26,22 +25,10 @@ FIELD = Path(__file__).parent / "field"
 PROFILES = Path(__file__).parent / "profiles"
 ENGINES = ("reference", "native")
 
-AWAITED_MODES = ("cidr", "interface", "reach-hint")
-"""Policies of case files that the configuration does not take yet."""
-
 SECOND_NS = 1_000_000_000
 
 Raw = dict[str, Any]
 """A case file as JSON."""
-
-
-def await_mode(case: Raw, request: pytest.FixtureRequest) -> None:
-    """Expect that a case of another mode than default-route is refused as such."""
-    mode = case["input"].get("config", {}).get("policy")
-    if mode in AWAITED_MODES:
-        awaits = pytest.mark.xfail(raises=ConfigError, strict=True, reason=f"awaits mode {mode}")
-        request.applymarker(awaits)
-        request.applymarker(pytest.mark.awaits_modes)
 
 
 def raw(name: str) -> Raw:
@@ -113,7 +100,12 @@ class Played:
         self.source = CaseSource(self.engine, self.clock, case, lead_ns=lead_ns)
         memory = _Published(case.previously_published) if case.previously_published else None
         self.session: Session = follow.session(
-            self.source, config, self.clock, hostname="node", memory=memory
+            self.source,
+            config,
+            self.clock,
+            hostname="node",
+            memory=memory,
+            helpers=Helpers(PaperLookup(self.source.kernel)),
         )
         self.changes: list[Change] = []
         self.seen: list[Seen] = []

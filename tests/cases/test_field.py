@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.cases.behaviour import BEHAVIOURS
-from tests.cases.playing import AWAITED_MODES, FIELD, answer, await_mode, configured, play, raw
+from tests.cases.playing import FIELD, answer, configured, play, raw
 
 
-def test_the_expected_addresses_come_out(
-    field_case: Path, engine: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_expected_addresses_come_out(field_case: Path, engine: str) -> None:
     case = json.loads(field_case.read_text())
-    await_mode(case, request)
     played = play(case, engine)
     expected = played.case.expected
     assert expected is not None
@@ -30,12 +27,11 @@ def test_the_behaviour_is_as_described(name: str, engine: str) -> None:
 
 
 def test_every_described_behaviour_is_tested() -> None:
-    """A text beside an answer is part of the case, but where the mode is not there yet."""
+    """A text beside an answer is part of the case."""
     described = set()
     for path in FIELD.glob("*.json"):
         case = json.loads(path.read_text())
-        awaited = case["input"]["config"]["policy"] in AWAITED_MODES
-        if case["expected"]["behaviour"] and not awaited:
+        if case["expected"]["behaviour"]:
             described.add(path.stem)
     assert described <= set(BEHAVIOURS)
     assert len(list(FIELD.glob("*.json"))) == 63

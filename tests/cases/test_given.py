@@ -5,22 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.cases.playing import agrees, await_mode, play
-
-if TYPE_CHECKING:
-    import pytest
+from tests.cases.playing import agrees, play
 
 NO_CHANGE = re.compile(r"^(zero|no) (published )?changes?\b", re.IGNORECASE)
 """How case files say that nothing may be published after the start."""
 
 
-def test_the_expected_addresses_come_out(
-    given_case: Path, engine: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_expected_addresses_come_out(given_case: Path, engine: str) -> None:
     case = json.loads(given_case.read_text())
-    await_mode(case, request)
     played = play(case, engine)
     expected = played.case.expected
     assert expected is not None, f"{given_case}: no expected"

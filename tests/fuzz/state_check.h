@@ -126,6 +126,7 @@ static void check_tree(const struct at_engine *e, const struct selection *s, int
 	uint32_t i, first = AT_NONE, a, b;
 
 	CHECK(!k->n_pending && !k->n_crossed && !k->touched && !k->recheck);
+	CHECK(!e->moved);
 	for (i = 0; i < m->cap; i++) {
 		CHECK(!k->rows[i].pending);
 		CHECK(m->entries[i].used || !at_is_candidate(&k->rows[i]));

@@ -274,7 +274,7 @@ static void send_raw(struct at_engine *e, struct input *in)
 	at_engine_apply(e, at, size);
 }
 
-static void set_policy(struct at_engine *e, unsigned sel, uint8_t which)
+static void set_policy(struct at_engine *e, unsigned sel, uint8_t which, uint8_t how)
 {
 	static const uint8_t orders[][17] = {
 		{ 16, AT_CRIT_STATIC, AT_CRIT_MODE, AT_CRIT_INTERNAL, AT_CRIT_DEFAULT_ROUTE,
@@ -289,6 +289,9 @@ static void set_policy(struct at_engine *e, unsigned sel, uint8_t which)
 	};
 	static const char names[][AT_PATTERN_LEN] = { "docker*", "eth[1]" };
 	static const char keep[][AT_PATTERN_LEN] = { "docker0" };
+	static const char modes[][AT_PATTERN_LEN] = { "eth1", "docker*", "*" };
+	static const struct at_network hints[] = { { AF_INET, 32, { 192, 0, 2, 7 } },
+						   { AF_INET6, 128, { 0xfd, [15] = 3 } } };
 	static const char kinds[][AT_NAME_LEN] = { "dummy" };
 	static const struct at_network networks[] = { { AF_INET, 8, { 10 } },
 						      { AF_INET, 32, { 192, 0, 2, 2 } },
@@ -312,13 +315,47 @@ static void set_policy(struct at_engine *e, unsigned sel, uint8_t which)
 	p.n_exclude = which & 8 ? 2 : 0;
 	p.n_static = which & 128 ? 3 : 0;
 	p.n_internal = which & 16 ? 1 : 0;
+	p.mode = how & 1;
+	if (how & 128)
+		p.fallback = AT_FALLBACK_DEFAULT_ROUTE;
+	p.mode_names = modes;
+	p.mode_networks = networks;
+	p.hints = hints;
+	p.n_mode_names = how >> 1 & 3;
+	p.n_mode_networks = how >> 3 & 3;
+	p.n_hints = how & 64 ? how >> 5 & 1 ? 2 : 1 : 0;
 	CHECK(at_engine_set_policy(e, sel, &p) == 0);
+}
+
+/* Networks of a mode, or targets. */
+static void set_list(struct at_engine *e, unsigned sel, uint8_t which)
+{
+	static const struct at_network lists[][2] = {
+		{ { AF_INET, 24, { 192, 0, 2 } }, { AF_INET6, 0, { 0 } } },
+		{ { AF_INET, 32, { 192, 0, 2, 1 } }, { AF_INET6, 128, { 0x20, 1, 0xd, 0xb8 } } },
+		{ { AF_INET, 33, { 0 } }, { 0 } },
+	};
+	const struct at_network *list = lists[which % 3];
+	uint32_t n = which >> 3 & 3;
+	uint64_t before = at_engine_lookups(e);
+
+	if (n > 2)
+		n = 0;
+	if (which & 128) {
+		CHECK(at_engine_set_targets(e, list, n) == (n && which % 3 != 1 ? -EINVAL : 0));
+		CHECK(at_engine_lookups(e) - before <= 1);
+	} else {
+		CHECK(at_engine_set_mode_networks(e, sel, list, n) ==
+		      (!e->selections[sel] || (n && which % 3 == 2) ? -EINVAL : 0));
+		CHECK(at_engine_lookups(e) == before);
+	}
 }
 
 static void command(struct at_engine *e, struct input *in)
 {
-	uint8_t which = next(in), address[16] = { 0 };
+	uint8_t which = next(in), number, address[16] = { 0 };
 	struct at_dirty dirt[4];
+	unsigned sel;
 
 	switch (which & 7) {
 	case 0:
@@ -333,7 +370,12 @@ static void command(struct at_engine *e, struct input *in)
 					which & 32 ? NULL : address);
 		break;
 	case 3:
-		set_policy(e, which >> 3 & 3, next(in));
+		sel = which >> 3 & 3;
+		number = next(in);
+		if (which & 32)
+			set_list(e, sel, number);
+		else
+			set_policy(e, sel, number, next(in));
 		break;
 	case 4:
 		at_engine_drop_policy(e, which >> 3 & 3);
@@ -401,8 +443,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unsigned n;
 
 	CHECK(e);
-	set_policy(e, 0, next(&in));
-	set_policy(e, 1, next(&in));
+	/* modes by the last bytes, so that inputs of old mean what they did */
+	set_policy(e, 0, next(&in), size > 0 ? data[size - 1] : 0);
+	set_policy(e, 1, next(&in), size > 1 ? data[size - 2] : 0);
 	for (n = 1; in.left; n++) {
 		operate(e, &in);
 		if (n % 8 == 0)

@@ -46,8 +46,8 @@ WRONG = [
     (
         ["zzz"],
         (
-            "zzz: unknown command; allowed: show, explain, compare, watch, events, run, replay, "
-            "record, check, doctor"
+            "zzz: unknown command; allowed: show, explain, compare, watch, events, run, reload, "
+            "replay, record, check, doctor"
         ),
     ),
     (["show", "--outptu", "json"], "show: --outptu: unknown option; the nearest is --output"),

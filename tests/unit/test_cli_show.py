@@ -103,13 +103,18 @@ def test_a_case_brings_its_own_configuration(show: Any) -> None:
     assert show(case, config="").json["primary"]["ipv4"] == "192.0.2.10"
 
 
-def test_a_case_of_another_mode_is_one_line(show: Any) -> None:
-    case = {"id": "x", "input": {**HOST, "config": {"policy": "cidr", "cidrs": ["10.0.0.0/8"]}}}
-    answer = show(case)
+def test_a_case_of_an_unknown_mode_is_one_line(show: Any) -> None:
+    answer = show({"id": "x", "input": {**HOST, "config": {"policy": "random"}}})
     assert answer.status == 2
-    assert answer.err.endswith(
-        'host.json: select.mode = "cidr"; allowed: in this release only "default-route"\n'
-    )
+    assert 'host.json: select.mode = "random"; allowed: "default-route", ' in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_a_case_has_the_answer_of_its_mode(show: Any) -> None:
+    config = {"policy": "cidr", "cidrs": ["192.0.2.0/24"]}
+    answer = show({"id": "x", "input": {**HOST, "config": config}})
+    assert answer.json["primary"]["ipv4"] == "192.0.2.10"
+    assert answer.json["ips"][0]["reason"] == "mode cidr: inside 192.0.2.0/24"
 
 
 class Broken:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.unit.wrong_files import WRONG
 from tracker import config, values
-from tracker.config import Capture, Config, Listen
+from tracker.config import Capture, Config, Listen, Select
 from tracker.configfile import _SCHEMA
 from tracker.configfile import parse as parse_file
 from tracker.decision import Stability
@@ -86,8 +87,7 @@ def test_the_documentation_shows_every_key_at_its_default() -> None:
     example = text.partition("```toml\n")[2].partition("```")[0]
     assert parse(example) == parse("")._replace(families_written=True)
     shown = {line.split(" = ")[0] for line in example.splitlines() if " = " in line}
-    later = {"mode", "interfaces", "cidrs", "route_to", "hint", "vrf", "extra"}
-    assert shown | later == keys(_SCHEMA)
+    assert {key.strip() for key in shown} == keys(_SCHEMA)
 
 
 def keys(schema: dict[str, Any]) -> set[str]:
@@ -143,6 +143,74 @@ def test_values_come_out_typed() -> None:
     assert found.capture == Capture("bpf", "bcc", 64 << 10, "off", 0)
 
 
+def test_selections_come_out_in_the_order_of_the_file() -> None:
+    found = parse("""
+        [selections.storage]
+        mode = "interface"
+        interfaces = ["bond1", "eth*"]
+        extra = 2
+        [select]
+        mode = "route-to"
+        route_to = ["::ffff:192.0.2.1", "2001:db8::1"]
+        hint = ["10.0.0.1"]
+        fallback = "default-route"
+        [selections.bgp]
+        mode = "cidr"
+        cidrs = ["fd00::/8"]
+        vrf = "red"
+        [selections.tunnels]
+        mode = "dns"
+    """)
+    assert list(found.selections) == ["storage", "bgp", "tunnels"]
+    assert found.select == Select(
+        mode="route-to",
+        route_to=("192.0.2.1", "2001:db8::1"),
+        hint=("10.0.0.1",),
+        fallback="default-route",
+    )
+    assert found.selections["storage"] == Select(
+        mode="interface", interfaces=("bond1", "eth*"), extra=2
+    )
+    assert found.selections["bgp"] == Select(mode="cidr", cidrs=("fd00::/8",), vrf="red")
+    assert found.selections["tunnels"] == Select(mode="dns")
+
+
+@pytest.mark.parametrize(
+    ("static", "ips", "families"),
+    [
+        ('"192.0.2.1"', ("192.0.2.1",), ("ipv4",)),
+        ('" 192.0.2.010 , 2001:DB8::1 "', ("192.0.2.10", "2001:db8::1"), ("ipv4", "ipv6")),
+        ('["2001:db8::1", "192.0.2.1"]', ("2001:db8::1", "192.0.2.1"), ("ipv6", "ipv4")),
+        ('"::ffff:192.0.2.1"', ("192.0.2.1",), ("ipv4",)),
+        ('"0.0.0.0"', ("0.0.0.0",), ("ipv4",)),
+        ('["::"]', ("::",), ("ipv6",)),
+    ],
+)
+def test_mode_static_reads_what_the_kubelet_reads(
+    static: str, ips: tuple[str, ...], families: tuple[str, ...]
+) -> None:
+    found = parse(f'[select]\nmode = "static"\nstatic = {static}')
+    assert found.select.static == ips
+    assert found.families == families
+    assert found.families_written, "whoever names addresses names families"
+    assert found.warnings == ()
+
+
+def test_what_is_no_address_is_left_out_of_node_ip_with_a_warning() -> None:
+    found = parse('[select]\nmode = "static"\nstatic = "192.0.2.1,node,10.0.0.0/8"')
+    assert found.select.static == ("192.0.2.1",)
+    assert found.warnings == (
+        'select.static: "node" is no IP address and left out, as the kubelet does',
+        'select.static: "10.0.0.0/8" is no IP address and left out, as the kubelet does',
+    )
+
+
+def test_in_other_modes_static_is_a_list_of_preferences() -> None:
+    found = parse('[select]\nstatic = ["192.0.2.1", "192.0.2.2", "2001:db8::1"]')
+    assert found.select.static == ("192.0.2.1", "192.0.2.2", "2001:db8::1")
+    assert found.families == ("ipv4", "ipv6")
+
+
 def test_metrics_can_be_turned_off() -> None:
     assert parse('metrics = {listen = ""}').metrics is None
 
@@ -165,223 +233,6 @@ def test_families_that_are_written_win_over_service_networks() -> None:
     found = parse('families = ["ipv6"]\n[networks]\nservices = ["10.96.0.0/12"]')
     assert found.families == ("ipv6",)
     assert found.families_written
-
-
-_DURATION = 'allowed: a duration such as "500ms", "10s" or "2m"'
-_ADDRESSES = 'allowed: a list of IP addresses such as ["192.0.2.10", "2001:db8::10"]'
-_NETWORKS = 'allowed: a list of networks such as ["10.0.0.0/8", "fd00::/8"]'
-_GLOBS = (
-    'allowed: a list of interface names or globs such as ["wg*", "!docker0"], '
-    "each of 1 to 127 bytes"
-)
-_OTHER_MODE = (
-    'allowed: in this release only []: this key belongs to a mode other than "default-route"'
-)
-
-WRONG = [
-    (
-        '[stability]\nhodl = "1s"',
-        (
-            "stability.hodl: unknown key; the nearest is stability.hold; "
-            "allowed: settle, settle_max, hold, failback"
-        ),
-    ),
-    (
-        "families_ = []",
-        (
-            "families_: unknown key; the nearest is families; allowed: state, hostname, families, "
-            "require, select, selections, exclude, networks, stability, publish, metrics, capture"
-        ),
-    ),
-    (
-        '[publish.kubelet]\nfile = "/x"',
-        "publish.kubelet: unknown key; allowed: files",
-    ),
-    ('[metrics]\n"a\\nb" = 1', "metrics.a\\x0ab: unknown key; allowed: listen"),
-    ("select = 5", "select = 5; allowed: a table [select]"),
-    ("[[select]]\nextra = 0", "select = [a table]; allowed: a table [select]"),
-    ('state = "lib"', 'state = "lib"; allowed: an absolute path, or "" for no memory'),
-    ("state = 1", 'state = 1; allowed: an absolute path, or "" for no memory'),
-    (
-        "state = 1979-05-27T07:32:00Z",
-        'state = 1979-05-27 07:32:00+00:00; allowed: an absolute path, or "" for no memory',
-    ),
-    (
-        'hostname = "two words"',
-        'hostname = "two words"; allowed: a host name, or "" for the kernel\'s',
-    ),
-    (
-        'families = ["ipv5"]',
-        (
-            'families = ["ipv5"] ("ipv5" is not allowed); '
-            'allowed: a list of "ipv4" and "ipv6", at least one'
-        ),
-    ),
-    ("families = []", 'families = []; allowed: a list of "ipv4" and "ipv6", at least one'),
-    (
-        'families = "ipv4"',
-        'families = "ipv4"; allowed: a list of "ipv4" and "ipv6", at least one',
-    ),
-    (
-        'families = ["ipv4", "ipv4"]',
-        (
-            'families = ["ipv4", "ipv4"] ("ipv4" is there twice); '
-            'allowed: a list of "ipv4" and "ipv6", at least one'
-        ),
-    ),
-    (
-        'families = ["ipv4"]\nrequire = ["ipv6"]',
-        'require = ["ipv6"]; allowed: only what is wanted: ipv4',
-    ),
-    (
-        '[select]\nmode = "cidr"',
-        'select.mode = "cidr"; allowed: in this release only "default-route"',
-    ),
-    ('[select]\ninterfaces = ["eth0"]', f'select.interfaces = ["eth0"]; {_OTHER_MODE}'),
-    ('[select]\nhint = ["10.0.0.1"]', f'select.hint = ["10.0.0.1"]; {_OTHER_MODE}'),
-    (
-        '[select]\nvrf = "red"',
-        (
-            'select.vrf = "red"; allowed: in this release only "": '
-            "name the table of the VRF in select.table"
-        ),
-    ),
-    (
-        "[select]\nextra = 2",
-        "select.extra = 2; allowed: in this release only 0: one address per family",
-    ),
-    (
-        "[select]\nextra = false",
-        "select.extra = false; allowed: in this release only 0: one address per family",
-    ),
-    (
-        '[select]\nstatic = ["fe80::1%eth0"]',
-        'select.static = ["fe80::1%eth0"] ("fe80::1%eth0" is not an IP address); ' + _ADDRESSES,
-    ),
-    (
-        '[select]\nstatic = ["0.0.0.0"]',
-        'select.static = ["0.0.0.0"] ("0.0.0.0" is the unspecified address); ' + _ADDRESSES,
-    ),
-    (
-        '[select]\nstatic = ["192.0.2.1", "::ffff:192.0.2.1"]',
-        (
-            'select.static = ["192.0.2.1", "::ffff:192.0.2.1"] '
-            f'("::ffff:192.0.2.1" is there twice); {_ADDRESSES}'
-        ),
-    ),
-    (
-        "[select]\ntable = 255",
-        (
-            'select.table = 255; allowed: "main", the name of a table in /etc/iproute2/rt_tables, '
-            "or a number but 255 (local)"
-        ),
-    ),
-    (
-        '[select]\nfallback = "interface:"',
-        'select.fallback = "interface:"; allowed: "auto", "none", "physical" or "interface:NAME"',
-    ),
-    (
-        '[select]\nfallback = "default-route"',
-        (
-            'select.fallback = "default-route"; '
-            'allowed: "auto", "none", "physical" or "interface:NAME"'
-        ),
-    ),
-    (
-        '[selections.storage]\nmode = "cidr"',
-        (
-            "selections = a table; "
-            "allowed: in this release only [select]: there are no named selections yet"
-        ),
-    ),
-    (
-        '[exclude]\ninterfaces = ["a b"]',
-        f'exclude.interfaces = ["a b"] ("a b" is not allowed); {_GLOBS}',
-    ),
-    (
-        '[exclude]\ninterfaces = ["eth[[:digit:]]"]',
-        f'exclude.interfaces = ["eth[[:digit:]]"] ("eth[[:digit:]]" is not allowed); {_GLOBS}',
-    ),
-    (
-        '[exclude]\ninterfaces = ["!"]',
-        f'exclude.interfaces = ["!"] ("!" is not allowed); {_GLOBS}',
-    ),
-    (
-        '[exclude]\ncidrs = ["10.1.2.3/8"]',
-        'exclude.cidrs = ["10.1.2.3/8"] '
-        '("10.1.2.3/8" has host bits set; the network is 10.0.0.0/8); ' + _NETWORKS,
-    ),
-    (
-        '[networks]\npods = ["10.0.0.0/33"]',
-        'networks.pods = ["10.0.0.0/33"] ("10.0.0.0/33" has no such prefix length); ' + _NETWORKS,
-    ),
-    (
-        '[networks]\ninternal = ["10.0.0.0"]',
-        'networks.internal = ["10.0.0.0"] ("10.0.0.0" is not a network); ' + _NETWORKS,
-    ),
-    (
-        '[networks]\nexternal = ["198.51.100.0/24"]',
-        'networks.external = ["198.51.100.0/24"] '
-        '("198.51.100.0/24" is not an IP address); ' + _ADDRESSES,
-    ),
-    ('[stability]\nhold = "5 parsecs"', f'stability.hold = "5 parsecs"; {_DURATION}'),
-    ("[stability]\nhold = 10", f"stability.hold = 10; {_DURATION}"),
-    ('[stability]\nhold = ""', f'stability.hold = ""; {_DURATION}'),
-    ('[stability]\nhold = "-1s"', f'stability.hold = "-1s"; {_DURATION}'),
-    ('[stability]\nhold = "9000h"', f'stability.hold = "9000h"; {_DURATION}'),
-    (
-        '[stability]\nfailback = "soon"',
-        f'stability.failback = "soon"; {_DURATION}, or "never"',
-    ),
-    (
-        '[stability]\nsettle = "20s"',
-        'stability.settle = "20s"; allowed: a duration not longer than settle_max (10s)',
-    ),
-    (
-        '[stability]\nsettle_max = "0s"',
-        'stability.settle = "1s"; allowed: a duration not longer than settle_max (0s)',
-    ),
-    (
-        '[publish.files]\ndirectory = "run"',
-        'publish.files.directory = "run"; allowed: an absolute path',
-    ),
-    *(
-        (
-            f'[metrics]\nlisten = "{listen}"',
-            (
-                f'metrics.listen = "{listen}"{detail}; allowed: an IP address and a port such as '
-                '"127.0.0.1:9797" or "[::1]:9797", or "" for none'
-            ),
-        )
-        for listen, detail in [
-            ("9797", ' ("" is not an IP address)'),
-            ("127.0.0.1:http", ""),
-            ("127.0.0.1:65536", ""),
-            ("::1:9797", ""),
-            ("node.example:9797", ' ("node.example" is not an IP address)'),
-        ]
-    ),
-    (
-        '[capture]\nsource = "ebpf"',
-        'capture.source = "ebpf"; allowed: "auto", "bpf", "netlink" or "pyroute2"',
-    ),
-    (
-        '[capture]\nloader = "pylibbpf"',
-        'capture.loader = "pylibbpf"; allowed: "auto", "libbpf" or "bcc"',
-    ),
-    *(
-        (
-            f"[capture]\nring = {ring}",
-            f'capture.ring = {ring}; allowed: a power of two of bytes, "4KiB" to "1GiB"',
-        )
-        for ring in ('"2KiB"', '"3MiB"', '"2GiB"', '"1 MiB"', '"1MB"', '""', "1048576")
-    ),
-    ('[capture]\naudit = "10ms"', 'capture.audit = "10ms"; allowed: "1s" or more, or "never"'),
-    (
-        'state = "' + "x" * 100 + '"',
-        'state = "' + "x" * 56 + '...; allowed: an absolute path, or "" for no memory',
-    ),
-]
 
 
 @pytest.mark.parametrize(("text", "line"), WRONG, ids=[line for _, line in WRONG])

@@ -6,7 +6,18 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.agree import DEFAULTS, ETH0, ETH1, LO, LOCAL, POLICIES, Maker
+from tests.agree import (
+    DEFAULTS,
+    ETH0,
+    ETH1,
+    LO,
+    LOCAL,
+    MODE_NETWORKS,
+    NAMES,
+    POLICIES,
+    TARGETS,
+    Maker,
+)
 from tests.build import MS, begin, end, entry, fail, loss
 from tests.engines import both
 from tracker.capture.record import (
@@ -25,6 +36,7 @@ from tracker.engine.base import NEVER, Engine
 from tracker.model import AF_INET, AF_OF, FAMILIES, Scope
 
 SELECTIONS = (0, 1, 3)
+RARE = ("lose", "aside", "damage", "fail", "policy", "networks", "targets", "drop", "sysctl")
 
 seeds = st.integers(0, (1 << 20) - 1)
 
@@ -38,11 +50,12 @@ class Engines(RuleBasedStateMachine):
         self.now = 1000 * MS
         self.selections: set[int] = set()
 
-    @initialize(policy=st.integers(0, 1), seed=seeds)
+    @initialize(policy=st.integers(0, len(POLICIES) - 1), seed=seeds)
     def start(self, policy: int, seed: int) -> None:
         """A host with two uplinks."""
         self.set_policy(0, policy)
         make = Maker(seed)
+        self.seldom_targets(make)
         self.send(LO, ETH0, ETH1, *(make.address() for _ in range(4)), *DEFAULTS)
 
     def send(self, *records: Record, pause: int = MS) -> None:
@@ -92,7 +105,7 @@ class Engines(RuleBasedStateMachine):
 
     @rule(
         seed=seeds,
-        what=st.sampled_from(("lose", "aside", "damage", "fail", "policy", "drop", "sysctl")),
+        what=st.sampled_from(RARE),
     )
     def seldom(self, seed: int, what: str) -> None:
         """One rule for all that is rare, so that the others are drawn more often."""
@@ -125,6 +138,16 @@ class Engines(RuleBasedStateMachine):
 
     def seldom_policy(self, make: Maker) -> None:
         self.set_policy(make.one(SELECTIONS), make.one(range(len(POLICIES))))
+
+    def seldom_networks(self, make: Maker) -> None:
+        selection, networks = make.one(sorted(self.selections)), make.one(MODE_NETWORKS)
+        for engine in self.engines:
+            engine.set_mode_networks(selection, networks)
+
+    def seldom_targets(self, make: Maker) -> None:
+        targets = make.one(TARGETS)
+        for engine in self.engines:
+            engine.set_targets(targets)
 
     def seldom_drop(self, make: Maker) -> None:
         selection = make.one(SELECTIONS[1:])
@@ -234,6 +257,8 @@ class Engines(RuleBasedStateMachine):
                 assert one.rows(selection, family) == other.rows(selection, family)
                 assert one.view(selection, family) == other.view(selection, family)
         assert one.changed() == other.changed()
+        assert one.lookups() == other.lookups()
+        assert [one.vrf_table(name) for name in NAMES] == [other.vrf_table(name) for name in NAMES]
         assert [one.link_name(index) for index in range(10)] == [
             other.link_name(index) for index in range(10)
         ]

@@ -121,6 +121,62 @@ def test_the_file_of_a_family_that_is_not_wanted_goes_where_families_are_configu
     assert publisher.publish(only) == 0
 
 
+def selection(ipv4: str | None = None, ipv6: str | None = None) -> dict[str, Any]:
+    return {"primary": {"ipv4": ipv4, "ipv6": ipv6}}
+
+
+def values(directory: Path) -> dict[str, dict[str, str]]:
+    """By selection."""
+    return {path.name: contents(path) for path in (directory / "selections").iterdir()}
+
+
+def test_named_selections_have_directories_of_their_own(tmp_path: Path) -> None:
+    named = {"storage": selection("10.5.0.1", "fd00::5"), "bgp": selection(ipv6="fd00::6")}
+    made = document("192.0.2.1", selections=named)
+    assert FilesPublisher(str(tmp_path)).publish(made) == 3 + 3 + 2
+    assert values(tmp_path) == {
+        "storage": {"ipv4": "10.5.0.1", "ipv6": "fd00::5", "primary-ip": "10.5.0.1"},
+        "bgp": {"ipv6": "fd00::6", "primary-ip": "fd00::6"},
+    }
+    assert (tmp_path / "ipv4").read_text() == "192.0.2.1"
+    assert FilesPublisher(str(tmp_path)).publish(made) == 0
+
+
+def test_nothing_takes_the_place_of_a_selections_value(tmp_path: Path) -> None:
+    publisher = FilesPublisher(str(tmp_path))
+    publisher.publish(document("192.0.2.1", selections={"bgp": selection("10.5.0.1")}))
+    publisher.publish(document("192.0.2.1", selections={"bgp": selection()}))
+    assert values(tmp_path)["bgp"] == {"ipv4": "10.5.0.1", "primary-ip": "10.5.0.1"}
+
+
+def test_a_selection_that_is_not_configured_any_more_goes(tmp_path: Path) -> None:
+    publisher = FilesPublisher(str(tmp_path))
+    both = {"bgp": selection("10.5.0.1"), "storage": selection("10.6.0.1")}
+    publisher.publish(document("192.0.2.1", selections=both))
+    (tmp_path / "selections" / "note").touch()
+    left = document("192.0.2.1", selections={"bgp": both["bgp"]})
+    assert publisher.publish(left) == 2 + 1
+    assert {path.name for path in (tmp_path / "selections").iterdir()} == {"bgp", "note"}
+    assert publisher.publish(left) == 0
+
+
+def test_a_selection_that_cannot_be_written_does_not_keep_the_node(tmp_path: Path) -> None:
+    (tmp_path / "selections").touch()
+    made = document("192.0.2.1", selections={"bgp": selection("10.5.0.1")})
+    with pytest.raises(PublishError, match=r"^files: .*selections"):
+        FilesPublisher(str(tmp_path)).publish(made)
+    assert (tmp_path / "primary-ip").read_text() == "192.0.2.1"
+    assert (tmp_path / "node.json").exists()
+
+
+def test_a_selections_value_of_another_boot_goes(tmp_path: Path) -> None:
+    both = {"bgp": selection("10.5.0.1", "fd00::5")}
+    FilesPublisher(str(tmp_path), boot_id="one").publish(document(selections=both))
+    only = {"bgp": selection(ipv6="fd00::5")}
+    FilesPublisher(str(tmp_path), boot_id="two").publish(document(selections=only))
+    assert values(tmp_path)["bgp"] == {"ipv6": "fd00::5", "primary-ip": "fd00::5"}
+
+
 def test_rubbish_in_primary_ip_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "primary-ip").write_bytes(b"\xff\n")
     FilesPublisher(str(tmp_path)).publish(document("192.0.2.1"))

@@ -30,10 +30,10 @@ LAYERS = (
     ("capture", "engine"),
     ("policy", "clusternet", "profiles"),
     ("decision",),
-    ("config", "configfile", "values"),
-    ("remarks", "session", "memory"),
+    ("config", "configfile", "guidance", "resolve", "values"),
+    ("remarks", "follower", "session", "memory"),
     ("stats", "node", "publish", "api"),
-    ("daemon", "doctor", "features"),
+    ("daemon", "doctor", "features", "presence"),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -17,7 +17,14 @@ from tracker.api.metrics import MetricsCollector, MetricsServer, registry
 from tracker.config import Listen
 from tracker.model import Choice, Decision, State
 from tracker.publish.worker import PublisherStats
-from tracker.stats import DECISION_BOUNDS, Buckets, Histogram, Stats, recompute_buckets
+from tracker.stats import (
+    DECISION_BOUNDS,
+    Buckets,
+    Histogram,
+    NamedStats,
+    Stats,
+    recompute_buckets,
+)
 
 PROMTOOL = Path(__file__).parents[2] / ".build/programs/bin/promtool"
 
@@ -45,7 +52,16 @@ def stats() -> Stats:
     took.observe(500.0)
     buckets = {f"apply_ns_bucket.{i}": i for i in range(24)}
     return Stats(
-        decision=Decision(7, 0, "n1", ("ipv4", "ipv6"), {"ipv4": V4, "ipv6": V6}, {}, None, ()),
+        decision=Decision(
+            7,
+            0,
+            "n1",
+            ("ipv4", "ipv6"),
+            {"ipv4": V4, "ipv6": V6},
+            {"storage": {"ipv4": V4._replace(address="10.0.0.1", stale=True)}},
+            None,
+            (),
+        ),
         engine_name="native",
         source_name="bpf",
         loader="libbpf",
@@ -95,6 +111,8 @@ def stats() -> Stats:
             ("ipv6", "eligible"): 0,
         },
         kernel_to_decision=took.buckets(),
+        named={"storage": NamedStats({"ipv4": 1}, {("ipv4", "not-in-mode"): 2})},
+        reloads=(3, 1),
     )
 
 
@@ -167,10 +185,30 @@ def test_counters_come_from_the_engine_and_the_source() -> None:
     assert {key: found.get(key) for key in expected} == expected
 
 
+def test_a_named_selection_has_the_same_metrics_under_its_name() -> None:
+    found = samples(scrape(stats()))
+    named = (("family", "ipv4"), ("selection", "storage"))
+    expected = {
+        ("addrtracker_decision_changes_total", named): 1,
+        ("addrtracker_candidates", (*named, ("state", "not-in-mode"))): 2,
+        ("addrtracker_stale", named): 1,
+        ("addrtracker_ambiguous", named): 1,
+        (
+            "addrtracker_primary_address_info",
+            (("address", "10.0.0.1"), named[0], ("interface", "bond0"), named[1]),
+        ): 1,
+        ("addrtracker_config_reloads_total", (("result", "taken"),)): 3,
+        ("addrtracker_config_reloads_total", (("result", "refused"),)): 1,
+    }
+    assert {key: found.get(key) for key in expected} == expected
+
+
 def test_info_metrics_say_what_runs_and_what_the_addresses_are() -> None:
     found = samples(scrape(stats()))
     primary = [dict(labels) for name, labels in found if name == "addrtracker_primary_address_info"]
-    assert primary == [{"family": "ipv4", "address": "192.0.2.10", "interface": "bond0"}]
+    assert [labels for labels in primary if "selection" not in labels] == [
+        {"family": "ipv4", "address": "192.0.2.10", "interface": "bond0"}
+    ]
     [source] = [dict(labels) for name, labels in found if name == "addrtracker_source_info"]
     assert source == {
         "source": "bpf",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracker.config import Networks
-from tracker.model import Cause, Choice, Decision, State
+from tracker.model import Cause, Choice, Decision, Reject, Row, State, Tier
 from tracker.node import Scopes, node_document, rfc3339
 
 
@@ -21,6 +21,27 @@ def choice(family: str, address: str | None, **other: Any) -> Choice:
         reason="default-route metric 100" if address else "no default route in table main",
         warnings=(),
         ambiguous=False,
+    )
+    return made._replace(**other)
+
+
+def extra(address: str, rank: int, **other: Any) -> Row:
+    made = Row(
+        family="ipv6" if ":" in address else "ipv4",
+        address=address,
+        prefixlen=24,
+        peer="",
+        ifindex=5,
+        interface="eth1",
+        flags=0,
+        proto=0,
+        cstamp=0,
+        reject=Reject.NONE,
+        own_reject=Reject.NONE,
+        tier=Tier.ROUTE,
+        carrier=True,
+        rank=rank,
+        values=(),
     )
     return made._replace(**other)
 
@@ -67,6 +88,10 @@ def test_the_document_is_the_one_of_the_schema() -> None:
         "addresses": [
             {"type": "InternalIP", "address": "192.0.2.10"},
             {"type": "Hostname", "address": "n1"},
+        ],
+        "preferredAddresses": [
+            {"type": "Hostname", "address": "n1"},
+            {"type": "InternalIP", "address": "192.0.2.10"},
         ],
         "hostIPs": ["192.0.2.10"],
         "selections": {},
@@ -138,6 +163,18 @@ def test_public_networks_are_what_is_configured() -> None:
     assert scopes.scope("10.8.0.1") == "Internal"
 
 
+def test_of_networks_within_each_other_the_inner_one_decides() -> None:
+    scopes = Scopes(
+        Networks(
+            internal=("2001:db8::/32", "10.9.9.0/24"), public=("2001:db8:1::/48", "10.9.0.0/16")
+        )
+    )
+    assert scopes.scope("2001:db8::1") == "Internal"
+    assert scopes.scope("2001:db8:1::1") == "Public"
+    assert scopes.scope("10.9.1.1") == "Public"
+    assert scopes.scope("10.9.9.1") == "Internal"
+
+
 def test_external_addresses_are_external_ips_on_no_interface() -> None:
     networks = Networks(external=("203.0.113.9", "2001:db8:f::9"))
     document = node_document(decision(choice("ipv4", "10.0.0.1"), choice("ipv6", None)), networks)
@@ -158,6 +195,80 @@ def test_external_addresses_are_external_ips_on_no_interface() -> None:
     assert document["hostIPs"] == ["10.0.0.1", "2001:db8:f::9"]
 
 
+def test_a_node_of_ipv6_alone_has_one_internal_ip() -> None:
+    document = node_document(
+        decision(choice("ipv6", "2001:db8::1"), families=("ipv6",)), Networks()
+    )
+    assert document["families"] == ["ipv6"]
+    assert document["addresses"] == [
+        {"type": "InternalIP", "address": "2001:db8::1"},
+        {"type": "Hostname", "address": "n1"},
+    ]
+    assert document["hostIPs"] == ["2001:db8::1"]
+
+
+def test_the_order_of_families_is_the_wanted_one_whichever_came_first() -> None:
+    ipv4, ipv6 = choice("ipv4", "10.0.0.1"), choice("ipv6", "2001:db8::1")
+    for order in (("ipv4", "ipv6"), ("ipv6", "ipv4")):
+        documents = [
+            node_document(decision(*arrived, families=order), Networks())
+            for arrived in ((ipv4, ipv6), (ipv6, ipv4))
+        ]
+        assert documents[0] == documents[1]
+        assert documents[0]["hostIPs"][0] == documents[0]["primary"][order[0]]
+
+
+def test_preferred_types_order_what_the_api_server_connects_to() -> None:
+    networks = Networks(external=("203.0.113.9",))
+    both = decision(choice("ipv4", "10.0.0.1"), choice("ipv6", "2001:db8::1"))
+
+    def preferred(*types: str) -> list[str]:
+        document = node_document(both, networks, types)
+        return [entry["address"] for entry in document["preferredAddresses"]]
+
+    # As kubeadm and metrics-server have it.
+    assert preferred("InternalIP", "ExternalIP", "Hostname") == [
+        "10.0.0.1",
+        "2001:db8::1",
+        "203.0.113.9",
+        "n1",
+    ]
+    assert preferred("ExternalDNS", "ExternalIP", "ExternalIP") == ["203.0.113.9"]
+    assert preferred("InternalDNS") == []
+
+
+def test_extra_addresses_follow_the_primary_ones() -> None:
+    ipv4 = choice(
+        "ipv4",
+        "10.0.0.1",
+        extra=(
+            extra("10.0.0.1", 1, interface="eth9"),
+            extra("10.0.0.2", 2),
+            extra("203.0.113.2", 3),
+            extra("10.0.0.2", 4, interface="eth2"),
+        ),
+    )
+    document = node_document(decision(ipv4, choice("ipv6", "2001:db8::1")), Networks())
+    assert [a["address"] for a in document["addresses"]] == [
+        "10.0.0.1",
+        "2001:db8::1",
+        "10.0.0.2",
+        "203.0.113.2",
+        "n1",
+    ]
+    assert [(ip["ip"], ip["primary"], ip["scope"]) for ip in document["ips"]] == [
+        ("10.0.0.1", True, "Internal"),
+        ("2001:db8::1", True, "Unknown"),
+        ("10.0.0.2", False, "Internal"),
+        ("203.0.113.2", False, "Unknown"),
+    ]
+    assert document["ips"][2]["interface"] == "eth1"
+    assert document["ips"][2]["reason"] == "extra, rank 2"
+    # Pods still have one of each family.
+    assert document["hostIPs"] == ["10.0.0.1", "2001:db8::1"]
+    assert document["primary"] == {"ipv4": "10.0.0.1", "ipv6": "2001:db8::1"}
+
+
 def test_named_selections_have_their_own_answers() -> None:
     storage = {"ipv4": choice("ipv4", "10.5.0.1", warnings=("ipv4: ambiguous",))}
     document = node_document(
@@ -169,6 +280,20 @@ def test_named_selections_have_their_own_answers() -> None:
     assert [ip["scope"] for ip in found["ips"]] == ["Internal"]
     assert found["warnings"] == ["ipv4: ambiguous"]
     assert document["warnings"] == []
+
+
+def test_a_named_selection_may_have_extra_addresses() -> None:
+    bgp = {"ipv4": choice("ipv4", "10.5.0.1", extra=(extra("10.5.0.2", 2),))}
+    document = node_document(
+        decision(choice("ipv4", "192.0.2.1"), selections={"bgp": bgp}), Networks()
+    )
+    found = document["selections"]["bgp"]
+    assert [(ip["ip"], ip["primary"]) for ip in found["ips"]] == [
+        ("10.5.0.1", True),
+        ("10.5.0.2", False),
+    ]
+    # The node's own list knows nothing of other purposes.
+    assert [a["address"] for a in document["addresses"]] == ["192.0.2.1", "n1"]
 
 
 def test_a_warning_is_said_once() -> None:

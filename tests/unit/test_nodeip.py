@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tracker.nodeip.addresses import (
+    PREFERRED_TYPES,
     NoAddressError,
     NodeAddress,
     host_ips,
+    one_internal_ip_each,
     preferred_address,
+    preferred_order,
 )
 from tracker.nodeip.arguments import NodeIPError, NodeIPs, parse_annotation, parse_argument
 from tracker.nodeip.provider import merge
@@ -111,3 +116,57 @@ def test_the_order_of_types_decides_where_the_api_server_connects() -> None:
     assert preferred_address(LISTED, ("InternalIP", "ExternalIP")) == "10.0.0.1"
     with pytest.raises(NoAddressError, match="InternalDNS"):
         preferred_address(LISTED, ("InternalDNS",))
+
+
+def test_the_first_of_the_preferred_order_is_where_the_api_server_connects() -> None:
+    for types in (("InternalIP", "ExternalIP", "Hostname"), ("ExternalDNS", "ExternalIP")):
+        assert preferred_order(LISTED, types)[0].address == preferred_address(LISTED, types)
+    assert preferred_order(LISTED, ("ExternalIP", "InternalIP")) == (LISTED[1], *LISTED[2:])
+    assert preferred_order(LISTED, ("InternalDNS",)) == ()
+
+
+def test_one_internal_ip_each_and_nothing_else() -> None:
+    assert one_internal_ip_each(LISTED) == (LISTED[2], LISTED[4])
+    assert one_internal_ip_each(LISTED[:2]) == ()
+    # The family is that of the value: an IPv4 address in IPv6 clothes is one.
+    mapped = [NodeAddress("InternalIP", "::ffff:10.0.0.1"), *LISTED[2:]]
+    assert one_internal_ip_each(mapped) == (mapped[0], LISTED[4])
+
+
+IPV4 = st.integers(1, 4).map("10.0.0.{}".format)
+IPV6 = st.integers(1, 4).map("fd00::{}".format)
+TYPES = st.sampled_from([*PREFERRED_TYPES, "Other"])
+LISTS = st.lists(st.builds(NodeAddress, TYPES, IPV4 | IPV6), max_size=8, unique=True)
+REQUESTS = st.one_of(st.tuples(IPV4), st.tuples(IPV6), st.tuples(IPV4, IPV6), st.tuples(IPV6, IPV4))
+
+
+@given(REQUESTS, LISTS)
+def test_of_any_list_the_requested_addresses_come_first_and_nothing_is_made_up(
+    wanted: tuple[str, ...], listed: list[NodeAddress]
+) -> None:
+    provided = ",".join(wanted)
+    if not set(wanted) <= {entry.address for entry in listed}:
+        with pytest.raises(NoAddressError):
+            merge(provided, listed)
+        return
+    merged = merge(provided, listed)
+    assert set(merged) <= set(listed)
+    matching = [entry for entry in merged if entry.address in wanted]
+    assert list(dict.fromkeys(entry.address for entry in merged))[: len(wanted)] == list(wanted)
+    rest = merged[len(matching) :]
+    assert not {entry.type for entry in matching} & {entry.type for entry in rest}
+    assert rest == [entry for entry in listed if entry in rest]
+    # What has been merged is merged.
+    assert merge(provided, merged) == merged
+
+
+@given(LISTS, st.permutations(PREFERRED_TYPES))
+def test_of_any_list_what_others_take_is_in_it(listed: list[NodeAddress], types: list[str]) -> None:
+    order = preferred_order(listed, types)
+    assert len(order) == sum(entry.type in PREFERRED_TYPES for entry in listed)
+    if order:
+        assert preferred_address(listed, types) == order[0].address
+    each = one_internal_ip_each(listed)
+    assert len(each) <= 2
+    if each:
+        assert host_ips(listed)[0] == each[0].address

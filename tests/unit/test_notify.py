@@ -30,6 +30,8 @@ def test_everything_is_heard(service_manager: tuple[socket.socket, str]) -> None
     assert listening.recv(200) == b"READY=1\nSTATUS=192.0.2.1, 2001:db8::1"
     assert notifier.status("ipv4 lost")
     assert listening.recv(200) == b"STATUS=ipv4 lost"
+    assert notifier.reloading(5_000_000_999)
+    assert listening.recv(200) == b"RELOADING=1\nMONOTONIC_USEC=5000000"
     assert notifier.watchdog()
     assert listening.recv(200) == b"WATCHDOG=1"
     assert notifier.stopping()

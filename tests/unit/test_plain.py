@@ -90,10 +90,10 @@ def test_what_says_nothing_is_left_out() -> None:
 
 
 def test_losses_rules_and_silent_removals_are_told() -> None:
-    loss = Loss(LossCause.RING, 1 << 4 | 1 << 0, 12)
+    loss = Loss(LossCause.RING, 1 << 6 | 1 << 4 | 1 << 0, 12)
     assert plain(loss, NAMES.__getitem__) == {
         "cause": "ring",
-        "scopes": ["link", "route4"],
+        "scopes": ["link", "route4", "rule"],
         "messages": 12,
     }
     rule = Rule(AF_INET, 100, 1001, 1)

@@ -244,3 +244,12 @@ def test_a_snapshot_rounds_the_rest_of_a_lifetime_up(bare: Host) -> None:
     assert [found.expires for found in stored(bare)] == [30]
     bare.send(link(2, "eth0"), after=29_600_000_000)
     assert [found.expires for found in stored(bare)] == [1]
+
+
+def test_one_of_two_equal_routes_that_goes_leaves_doubt(host: Host) -> None:
+    """A dump can show one twice, of which the kernel took the first away meanwhile."""
+    twins = route(family=AF_INET6, legs=(leg(2, "fe80::1"), leg(3, "fe80::1")), metric=5)
+    host.dump(Scope.ROUTE6, twins, twins)
+    assert host.dirt() == []
+    host.send(gone(twins))
+    assert host.scopes() == [Scope.ROUTE6]

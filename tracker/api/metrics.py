@@ -29,7 +29,7 @@ import tracker
 from tracker.config import Listen
 from tracker.printable import printable
 from tracker.publish.worker import BACKOFF_FIRST, BACKOFF_MOST, PublisherStats
-from tracker.stats import Buckets, Stats, recompute_buckets
+from tracker.stats import Buckets, NamedStats, Stats, recompute_buckets
 
 CLIENT_TIMEOUT = 5.0
 """Seconds that a client may be silent; each has a thread of its own."""
@@ -97,52 +97,67 @@ def _decision_metrics(stats: Stats) -> Iterator[Metric]:
     }
     source.add_metric([], about)
     yield source
-    changes = CounterMetricFamily(
-        "addrtracker_decision_changes",
-        "Primary addresses that became another one.",
-        labels=["family"],
-    )
-    for family, count in stats.decision_changes.items():
-        changes.add_metric([family], count)
-    yield changes
     yield CounterMetricFamily(
         "addrtracker_held",
         "Primary addresses that went and came back in time, so that nothing changed.",
         value=stats.held,
     )
-    candidates = GaugeMetricFamily(
-        "addrtracker_candidates",
-        "Addresses of this host, eligible or rejected for one reason.",
-        labels=["family", "state"],
+    yield from _selection_metrics(stats)
+    reloads = CounterMetricFamily(
+        "addrtracker_config_reloads",
+        "Configurations that were read while running: taken, or refused as wrong.",
+        labels=["result"],
     )
-    for (family, state), count in stats.candidates.items():
-        candidates.add_metric([family, state], count)
-    yield candidates
-    primary = InfoMetricFamily(
-        "addrtracker_primary_address",
-        "The primary addresses.",
-        labels=["family", "address", "interface"],
-    )
-    stale = GaugeMetricFamily(
-        "addrtracker_stale", "1 while the primary address may be out of date.", labels=["family"]
-    )
-    ambiguous = GaugeMetricFamily(
-        "addrtracker_ambiguous",
-        "1 while another network qualifies on equal terms; a mode would settle it.",
-        labels=["family"],
-    )
-    for family, choice in stats.decision.choices.items():
-        stale.add_metric([family], choice.stale)
-        ambiguous.add_metric([family], choice.ambiguous)
-        if choice.address is not None:
-            # The text format is UTF-8, which a name need not be.
-            primary.add_metric([family, choice.address, printable(choice.interface)], {})
-    yield from (primary, stale, ambiguous)
+    for result, count in zip(("taken", "refused"), stats.reloads, strict=True):
+        reloads.add_metric([result], count)
+    yield reloads
     yield _histogram(
         "addrtracker_kernel_to_decision_seconds",
         "From the change that the kernel announced to the decision, hold and settle included.",
         stats.kernel_to_decision,
     )
+
+
+def _selection_metrics(stats: Stats) -> Iterator[Metric]:
+    """What each selection has; the node's own has no label `selection`, named ones have."""
+    changes = CounterMetricFamily(
+        "addrtracker_decision_changes", "Addresses of a selection that became another one."
+    )
+    candidates = GaugeMetricFamily(
+        "addrtracker_candidates", "Addresses of this host, eligible or rejected for one reason."
+    )
+    primary = InfoMetricFamily(
+        "addrtracker_primary_address", "The addresses that are selected, one of a family."
+    )
+    stale = GaugeMetricFamily(
+        "addrtracker_stale", "1 while the selected address may be out of date."
+    )
+    ambiguous = GaugeMetricFamily(
+        "addrtracker_ambiguous",
+        "1 while another network qualifies on equal terms; a mode would settle it.",
+    )
+    own = NamedStats(stats.decision_changes, stats.candidates)
+    every = {"": (own, stats.decision.choices)}
+    every.update(
+        (name, (named, stats.decision.selections.get(name, {})))
+        for name, named in stats.named.items()
+    )
+    for name, (counts, choices) in every.items():
+        label = {"selection": name} if name else {}
+        for family, count in counts.decision_changes.items():
+            changes.add_sample(f"{changes.name}_total", {**label, "family": family}, count)
+        for (family, state), count in counts.candidates.items():
+            labels = {**label, "family": family, "state": state}
+            candidates.add_sample(candidates.name, labels, count)
+        for family, choice in choices.items():
+            labels = {**label, "family": family}
+            stale.add_sample(stale.name, labels, choice.stale)
+            ambiguous.add_sample(ambiguous.name, labels, choice.ambiguous)
+            if choice.address is not None:
+                # The text format is UTF-8, which a name need not be.
+                where = {"address": choice.address, "interface": printable(choice.interface)}
+                primary.add_sample(f"{primary.name}_info", {**labels, **where}, 1)
+    yield from (changes, candidates, primary, stale, ambiguous)
 
 
 def _capture_metrics(stats: Stats) -> Iterator[Metric]:

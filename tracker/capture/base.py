@@ -17,6 +17,8 @@ class Wake(enum.IntFlag):
     TIMEOUT = 4
     USER = 8
     TAP = 16
+    LOOKUPS = 32
+    """Engine.lookups() grew since that was told; a source that cannot tell says CHANGED."""
 
 
 class Source(Protocol):

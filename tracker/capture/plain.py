@@ -173,11 +173,15 @@ def _flush(p: Flush, name_of: Callable[[int], str]) -> dict[str, Any]:
     }
 
 
+_LOST = (*(scope.name.lower() for scope in Scope), "rule")
+"""By bit of Loss.scopes."""
+
+
 def _loss(p: Loss) -> dict[str, Any]:
     known = {number.value: number.name.lower() for number in LossCause}
     return {
         "cause": known.get(p.cause, p.cause),
-        "scopes": [scope.name.lower() for scope in Scope if p.scopes >> scope & 1],
+        "scopes": [name for bit, name in enumerate(_LOST) if p.scopes >> bit & 1],
         "messages": p.messages or None,
     }
 

@@ -37,15 +37,15 @@ from tracker.capture.record import (
 from tracker.capture.sysctl import v6_silent_down
 from tracker.engine.base import NEVER, Engine
 from tracker.errors import NotPermittedError, UnsupportedError
-from tracker.model import AF_INET, Scope
+from tracker.model import AF_INET, Network, Scope
 
 RCVBUF = 8 << 20
 """Bytes asked for; memory is used only while we are late."""
 
-_GROUPS = 1 | 0x10 | 0x40 | 0x100 | 0x400
-"""RTMGRP_LINK, IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE."""
+_GROUPS = 1 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 0x40000
+"""RTMGRP_LINK, IPV4_IFADDR, IPV4_ROUTE, IPV4_RULE, IPV6_IFADDR, IPV6_ROUTE, IPV6_RULE."""
 _RTNLGRP_NEXTHOP = 32
-_SO_ATTACH_FILTER = 26
+_SO_ATTACH_FILTER, _SO_DETACH_FILTER = 26, 27
 _SO_RCVBUFFORCE = 33
 _NLM_F_REQUEST, _NLM_F_DUMP, _NLM_F_DUMP_INTR = 0x1, 0x300, 0x10
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
@@ -78,6 +78,10 @@ class Pyroute2Source:
         self._seq = 0
         self._tap = bytearray()
         self._tap_size = 0
+        self._targets: tuple[Network, ...] = ()
+        """Those that the filter of the socket goes by."""
+        self._lookups = engine.lookups()
+        """What was told."""
         try:
             self._ipr = IPRoute(rcvbuf=rcvbuf)
             self._socket = _plain_socket(self._ipr)
@@ -125,11 +129,13 @@ class Pyroute2Source:
 
     def _read(self) -> Wake:
         applied = False
+        if self._targets != self.engine.targets:
+            self._follow_targets(self.engine.targets)
         while True:
             try:
                 data, sender = self._socket.recvfrom(READ_BYTES, socket.MSG_DONTWAIT)
             except BlockingIOError:
-                return Wake.CHANGED if applied else Wake(0)
+                return self._bits(applied=applied)
             except InterruptedError:
                 continue
             except OSError as error:
@@ -142,6 +148,20 @@ class Pyroute2Source:
                     continue  # not from the kernel
                 self._apply_events(data)
             applied = True
+
+    def _bits(self, *, applied: bool) -> Wake:
+        lookups, told = self.engine.lookups(), self._lookups
+        self._lookups = lookups
+        bits = Wake.CHANGED if applied else Wake(0)
+        return bits | Wake.LOOKUPS if lookups != told else bits
+
+    def _follow_targets(self, targets: tuple[Network, ...]) -> None:
+        """Routes that cover a target come from any prefix: the kernel cannot tell them."""
+        if targets and not self._targets:
+            self._socket.setsockopt(socket.SOL_SOCKET, _SO_DETACH_FILTER, 0)
+        elif self._targets and not targets:
+            _attach_filter(self._socket)
+        self._targets = targets
 
     def dump(self, scope: Scope, ifindex: int = 0, table: int = 0, *, audit: bool = False) -> bool:
         """Dump one scope into the engine: begin, entries, end. False when it failed."""
@@ -242,13 +262,18 @@ class Pyroute2Source:
     def _event(self, data: bytes, head: messages.MessageHead, now: int) -> Record | None:
         name = messages.NAMES.get(head.type, "other")
         self._count(f"seen.{name}")
-        is_route = head.type in (messages.RTM_NEWROUTE, messages.RTM_DELROUTE)
         record = None
-        if not is_route or not messages.is_other_route(data, head):
+        if not self._is_irrelevant(data, head):
             record = messages.decode(data, head, now)
         if record is None:
             self._count(f"dropped.{name}")
         return record
+
+    def _is_irrelevant(self, data: bytes, head: messages.MessageHead) -> bool:
+        if messages.is_rule(head):
+            return not self._targets
+        is_route = head.type in (messages.RTM_NEWROUTE, messages.RTM_DELROUTE)
+        return is_route and messages.is_other_route(data, head, self._targets)
 
     # Dumps.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pyroute2.netlink import nlmsg
+from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
@@ -27,18 +28,23 @@ from tracker.capture.record import (
     Payload,
     Record,
     Route,
+    Rule,
 )
-from tracker.model import AF_INET, AF_INET6, Scope
+from tracker.model import AF_INET, AF_INET6, Network, Scope
 
 RTM_NEWLINK, RTM_DELLINK, RTM_GETLINK = 16, 17, 18
 RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
 RTM_NEWROUTE, RTM_DELROUTE, RTM_GETROUTE = 24, 25, 26
+RTM_NEWRULE, RTM_DELRULE = 32, 33
 RTM_NEWNEXTHOP, RTM_DELNEXTHOP, RTM_GETNEXTHOP = 104, 105, 106
 
 _RTM_F_CLONED = 0x200
 _USER_HZ = 100
 _HEAD = struct.Struct("=IHHII")
 _GROUP = struct.Struct("=IBBH")
+_ATTRIBUTE = struct.Struct("=HH")
+_RTA_DST = 1
+_FR_ACT_TO_TBL = 1
 _ROUTE_HEAD = struct.Struct("=BBBBBBBBI")
 """struct rtmsg: family, lengths of dst and src, tos, table, protocol, scope, type, flags."""
 
@@ -100,15 +106,47 @@ def heads(data: bytes) -> Iterator[MessageHead]:
         offset += (length + 3) & ~3
 
 
-def is_other_route(data: bytes, head: MessageHead) -> bool:
-    """A route that no policy wants, told without decoding it: most are."""
+def is_rule(head: MessageHead) -> bool:
+    """A policy rule came or went."""
+    return head.type in (RTM_NEWRULE, RTM_DELRULE)
+
+
+def is_other_route(data: bytes, head: MessageHead, targets: tuple[Network, ...] = ()) -> bool:
+    """A route that no policy wants and that covers no target, told without decoding it: most are.
+
+    Without targets, one that is no default.
+    """
     start = head.offset + _HEAD.size
     if head.length < _HEAD.size + _ROUTE_HEAD.size:
         return False
     family, dst_len, src_len, *_, flags = _ROUTE_HEAD.unpack_from(data, start)
-    if dst_len or src_len or flags & _RTM_F_CLONED:
+    if src_len or flags & _RTM_F_CLONED or family not in (AF_INET, AF_INET6):
         return True
-    return family not in (AF_INET, AF_INET6)
+    if not dst_len:
+        return False
+    to = _destination(data, head)
+    return not any(
+        target.family == family and _same_bits(target.address, to, dst_len) for target in targets
+    )
+
+
+def _destination(data: bytes, head: MessageHead) -> bytes:
+    place = head.offset + _HEAD.size + _ROUTE_HEAD.size
+    end = head.offset + head.length
+    while end - place >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(data, place)
+        if kind == _RTA_DST:
+            return data[place + _ATTRIBUTE.size : place + length]
+        place += max(_ATTRIBUTE.size, (length + 3) & ~3)
+    return b""
+
+
+def _same_bits(one: bytes, other: bytes, count: int) -> bool:
+    """Whether the first bits are equal; also where one is too short to tell."""
+    shift = len(one) * 8 - count
+    if len(one) != len(other) or shift < 0:
+        return True
+    return int.from_bytes(one, "big") >> shift == int.from_bytes(other, "big") >> shift
 
 
 def decode(data: bytes, head: MessageHead, boot_ns: int, flags: int = 0) -> Record | None:
@@ -264,6 +302,20 @@ def _gateway(message: Any, family: int) -> tuple[int, bytes]:
     return (family, _packed(gateway)) if gateway else (0, b"")
 
 
+def _rule(message: Any, _type: int) -> Converted:
+    # Multicast routing has rules of its own.
+    if message["family"] not in (AF_INET, AF_INET6):
+        return None, False
+    table = message.get_attr("FRA_TABLE")
+    rule = Rule(
+        family=message["family"],
+        priority=message.get_attr("FRA_PRIORITY") or 0,
+        table=message["table"] if table is None else table,
+        action=message["action"],
+    )
+    return rule if rule.action == _FR_ACT_TO_TBL else rule._replace(table=0), False
+
+
 def _nexthop(message: Any, _type: int) -> Converted:
     family = message["family"]
     if family not in (0, AF_INET, AF_INET6):
@@ -298,10 +350,12 @@ _DECODERS: dict[int, tuple[Any, Any]] = {
     RTM_DELADDR: (ifaddrmsg, _address),
     RTM_NEWROUTE: (_RouteMessage, _route),
     RTM_DELROUTE: (_RouteMessage, _route),
+    RTM_NEWRULE: (fibmsg, _rule),
+    RTM_DELRULE: (fibmsg, _rule),
     RTM_NEWNEXTHOP: (_NexthopMessage, _nexthop),
     RTM_DELNEXTHOP: (_NexthopMessage, _nexthop),
 }
-_DELETES = (RTM_DELLINK, RTM_DELADDR, RTM_DELROUTE, RTM_DELNEXTHOP)
+_DELETES = (RTM_DELLINK, RTM_DELADDR, RTM_DELROUTE, RTM_DELRULE, RTM_DELNEXTHOP)
 NAMES = {
     RTM_NEWLINK: "RTM_NEWLINK",
     RTM_DELLINK: "RTM_DELLINK",
@@ -309,6 +363,8 @@ NAMES = {
     RTM_DELADDR: "RTM_DELADDR",
     RTM_NEWROUTE: "RTM_NEWROUTE",
     RTM_DELROUTE: "RTM_DELROUTE",
+    RTM_NEWRULE: "RTM_NEWRULE",
+    RTM_DELRULE: "RTM_DELRULE",
     RTM_NEWNEXTHOP: "RTM_NEWNEXTHOP",
     RTM_DELNEXTHOP: "RTM_DELNEXTHOP",
 }

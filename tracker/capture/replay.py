@@ -64,6 +64,8 @@ class ReplaySource:
         """CHECKPOINT events that were reached."""
         self._clock = clock
         self._woken = False
+        self._lookups = engine.lookups()
+        """What was told."""
         self._counts: dict[str, int] = {}
 
     # What differs.
@@ -133,7 +135,10 @@ class ReplaySource:
     # Inside.
 
     def _bits(self) -> Wake:
-        return Wake.DIRTY if self.engine.dirty() else Wake(0)
+        lookups, told = self.engine.lookups(), self._lookups
+        self._lookups = lookups
+        bits = Wake.DIRTY if self.engine.dirty() else Wake(0)
+        return bits | Wake.LOOKUPS if lookups != told else bits
 
     def _count(self, name: str) -> None:
         self._counts[name] = self._counts.get(name, 0) + 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tracker.cli import options
 from tracker.cli.follow import configuration, look
+from tracker.cli.host import played_host
 from tracker.cli.output import print_json, wants_table
 from tracker.model import FAMILIES, Decision
 from tracker.profiles.choice import Choice
@@ -13,7 +14,6 @@ from tracker.profiles.registry import PROFILES, choose_all, parse_options
 
 if TYPE_CHECKING:
     from tracker.cli.options import Arguments
-    from tracker.cli.play import Played
     from tracker.config import Config
     from tracker.profiles.host import Host
 
@@ -71,7 +71,7 @@ def run(arguments: Arguments) -> int:
 
         played = play(files, config, arguments)
         decision = played.session.decision()
-        host = _host_of(played)
+        host = played_host(played)
     else:
         decision, host = _look(arguments, config)
     choices = {OWN: _own(decision), **choose_all(host, given)}
@@ -102,17 +102,6 @@ def _look(arguments: Arguments, config: Config) -> tuple[Decision, Host]:
     resolver = Resolver(config.hostname)
     decision = look(arguments, config).decision()
     return decision, read(config.hostname, resolver)
-
-
-def _host_of(played: Played) -> Host:
-    from tracker.capture.cases import Case  # noqa: PLC0415 - only for files
-    from tracker.capture.replay import CaseSource  # noqa: PLC0415
-    from tracker.profiles.records import from_kernel, from_snapshot  # noqa: PLC0415
-
-    given, session = played.given, played.session
-    if isinstance(given, Case) and isinstance(session.source, CaseSource):
-        return from_kernel(session.source.kernel, given.snapshot.labels, session.hostname)
-    return from_snapshot(session.engine.snapshot(), session.hostname)
 
 
 def _own(decision: Decision) -> Choice:

@@ -20,8 +20,10 @@ def effective(config: Config) -> dict[str, Any]:
     """Every key with its value, by table, as TOML would be read."""
     found: dict[str, Any] = {}
     for name, value in config._asdict().items():
-        if name in {"path", "families_written"}:
-            continue  # where it came from, and how: no keys
+        if name in {"path", "families_written", "warnings"}:
+            continue  # where it came from, and what was said: no keys
+        if name == "selections" and not value:
+            continue  # there are no tables
         if name == "files":
             found["publish"] = {"files": {"directory": value}}
         elif name == "metrics":

@@ -9,16 +9,20 @@ from tracker.cli import options
 from tracker.cli.follow import configuration, look
 from tracker.cli.output import print_json, wants_table
 from tracker.errors import UsageError
-from tracker.model import Reject
+from tracker.model import Criterion, Reject
 from tracker.policy.criteria import describe_row, winner_reason
 from tracker.session import NODE
 
 if TYPE_CHECKING:
+    from tracker.capture.cases import Case
+    from tracker.capture.recording import Recording
     from tracker.cli.options import Arguments
-    from tracker.model import PolicyTable, Row
+    from tracker.model import Decision, PolicyTable, Row
     from tracker.session import Session
 
+SELECTION = options.Option("--selection", "a named one instead of the node's", "NAME")
 ALL = options.Option("--all", "every row, not only those that fit the screen")
+ALL_COLUMNS = options.Option("--all-columns", "every criterion, not only those that decide")
 OPTIONS = (
     options.CONFIG,
     options.NETNS,
@@ -28,7 +32,9 @@ OPTIONS = (
     options.SOURCE,
     options.LOADER,
     options.ENGINE,
+    SELECTION,
     ALL,
+    ALL_COLUMNS,
 )
 WORDS = (0, 1, "[ADDRESS]")
 
@@ -40,46 +46,80 @@ def run(arguments: Arguments) -> int:
     if files := arguments.values("--from"):
         from tracker.cli.play import play  # noqa: PLC0415 - only for files
 
-        session = play(files, config, arguments).session
+        played = play(files, config, arguments)
+        session, once = played.session, _is_snapshot(played.given)
     else:
-        session = look(arguments, config)
-        _forget_incumbents(session)
-    families = explanation(session)
+        session, once = look(arguments, config), True
+    name = _selection(arguments, session)
+    if once:
+        _forget_incumbents(session, name)
+    families = explanation(session, name)
     if wanted is not None:
         families = _only(families, wanted)
     if wants_table(arguments):
         from tracker.cli.explain_table import print_tables  # noqa: PLC0415 - JSON needs none
 
-        print_tables(families, session.decision().warnings, everything=arguments.flag("--all"))
+        print_tables(
+            families,
+            _warnings(session.decision(), name),
+            everything=arguments.flag(ALL.name),
+            all_columns=arguments.flag(ALL_COLUMNS.name),
+        )
     else:
-        print_json({"families": families})
+        print_json({"selection": name, "families": families} if name else {"families": families})
     return 0
 
 
-def _forget_incumbents(session: Session) -> None:
+def _selection(arguments: Arguments, session: Session) -> str:
+    """The name of the selection that is asked for."""
+    name = arguments.value(SELECTION.name, NODE)
+    if name not in session.policies:
+        known = ", ".join(filter(None, session.policies)) or "none is configured"
+        raise UsageError(f"explain: {SELECTION.name} {name}: no such selection; allowed: {known}")
+    return name
+
+
+def _is_snapshot(given: Case | Recording) -> bool:
+    """Whether nothing happens in a file, and nothing is said of what was before."""
+    from tracker.capture.cases import Case  # noqa: PLC0415 - only for files
+
+    return isinstance(given, Case) and not given.events and not given.previously_published
+
+
+def _forget_incumbents(session: Session, name: str) -> None:
     """Nothing was here before this look, so "it was the answer" explains nothing."""
-    index = list(session.policies).index(NODE)
-    for family in session.policies[NODE].families:
+    index = list(session.policies).index(name)
+    for family in session.policies[name].families:
         session.engine.set_incumbent(index, family, None)
 
 
-def explanation(session: Session) -> dict[str, Any]:
-    """The node's selection by family: what was chosen and why, and every address."""
+def _warnings(decision: Decision, name: str) -> tuple[str, ...]:
+    if name == NODE:
+        return decision.warnings
+    return tuple(text for c in decision.selections[name].values() for text in c.warnings)
+
+
+def explanation(session: Session, name: str = NODE) -> dict[str, Any]:
+    """One selection by family: what was chosen and why, and every address."""
     decision = session.decision()
-    policy = session.policies[NODE]
-    index = list(session.policies).index(NODE)
+    choices = decision.choices if name == NODE else decision.selections[name]
+    policy = session.policies[name]
+    index = list(session.policies).index(name)
     return {
         family: {
-            "chosen": decision.choices[family].address,
-            "reason": decision.choices[family].reason,
-            "candidates": _candidates(policy, session.engine.rows(index, family)),
+            "chosen": choices[family].address,
+            "reason": choices[family].reason,
+            "candidates": _candidates(
+                policy, session.engine.rows(index, family), choices[family].address
+            ),
         }
         for family in policy.families
     }
 
 
-def _candidates(policy: PolicyTable, rows: list[Row]) -> list[dict[str, Any]]:
+def _candidates(policy: PolicyTable, rows: list[Row], chosen: str | None) -> list[dict[str, Any]]:
     best = rows[0] if rows and rows[0].rank else None
+    kept = _kept(rows, chosen)
     return [
         {
             "address": row.address,
@@ -88,24 +128,46 @@ def _candidates(policy: PolicyTable, rows: list[Row]) -> list[dict[str, Any]]:
             "interface": row.interface,
             "ifindex": row.ifindex,
             "eligible": row.reject is Reject.NONE,
-            "reason": _reason(policy, row, best),
+            "reason": _reason(policy, row, best, kept=kept),
             "rank": row.rank or None,
+            "decided_by": _decided_by(policy, row, best),
             "criteria": describe_row(policy, row) if row.reject is Reject.NONE else {},
         }
         for row in rows
     ]
 
 
-def _reason(policy: PolicyTable, row: Row, best: Row | None) -> str:
+def _kept(rows: list[Row], chosen: str | None) -> Row | None:
+    """The row of a chosen address that is not the best: a decision follows with reluctance."""
+    if not rows or rows[0].address == chosen:
+        return None
+    return next((row for row in rows if row.rank and row.address == chosen), None)
+
+
+def _decided_by(policy: PolicyTable, row: Row, best: Row | None) -> str | None:
+    """The first criterion that decided between the best and this one; None without a contest."""
+    if row.reject is not Reject.NONE or best is None or row is best:
+        return None
+    return _first_difference(policy, row, best)
+
+
+def _first_difference(policy: PolicyTable, row: Row, other: Row) -> str:
+    for criterion, own, first in zip(policy.criteria, row.values, other.values, strict=True):
+        if own != first:
+            return criterion.label
+    return Criterion.ADDRESS.label
+
+
+def _reason(policy: PolicyTable, row: Row, best: Row | None, *, kept: Row | None) -> str:
     """Why it is the best, what it is behind the best by, or why it is none."""
     if row.reject is not Reject.NONE:
         return row.reject.label
-    if best is None or row is best:
+    if best is not None and row is not best:
+        return f"behind by {_first_difference(policy, row, best)}"
+    if kept is None:
         return winner_reason(policy, row)
-    for criterion, own, first in zip(policy.criteria, row.values, best.values, strict=True):
-        if own != first:
-            return f"behind by {criterion.label}"
-    return "behind by address"
+    by = _first_difference(policy, kept, row)
+    return f"{winner_reason(policy, row)}; ahead by {by}, but {kept.address} stays"
 
 
 def _address(arguments: Arguments) -> str | None:

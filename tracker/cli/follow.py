@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.cli.output import warn
-from tracker.config import Config, load
+from tracker.config import Config, Select, load
 from tracker.errors import DumpError, TrackerError
-from tracker.policy.compile import default_route_policy
+from tracker.guidance import Helpers
+from tracker.policy import modes
+from tracker.policy.compile import TABLE_NOWHERE, policy
+from tracker.policy.modes import Guide
 from tracker.session import INSTANT, NODE, Session, Settings
 
 if TYPE_CHECKING:
@@ -32,22 +35,52 @@ def configuration(arguments: Arguments) -> Config:
 
 
 def policies(config: Config) -> dict[str, PolicyTable]:
-    """The table of each selection."""
-    select, exclude, networks = config.select, config.exclude, config.networks
-    return {
-        NODE: default_route_policy(
-            families=config.families,
-            table=select.table,
-            fallback=select.fallback,
-            exclude_interfaces=exclude.interfaces,
-            exclude_addresses=exclude.addresses,
-            exclude_cidrs=exclude.cidrs,
-            pods=networks.pods,
-            services=networks.services,
-            internal=networks.internal,
-            static=select.static,
-        )
-    }
+    """The table of each selection, the node's own first."""
+    return {name: _policy(config, select) for name, select in _selections(config)}
+
+
+def guides(config: Config) -> dict[str, Guide]:
+    """What a session does for each selection beside."""
+    return {name: _guide(config, select) for name, select in _selections(config)}
+
+
+def _selections(config: Config) -> list[tuple[str, Select]]:
+    return [(NODE, config.select), *config.selections.items()]
+
+
+def _policy(config: Config, select: Select) -> PolicyTable:
+    exclude, networks = config.exclude, config.networks
+    return policy(
+        # A hint alone is no destination: it narrows what the default routes lead to.
+        modes.DEFAULT_ROUTE if _is_hint_alone(select) else select.mode,
+        families=config.families,
+        interfaces=select.interfaces,
+        cidrs=select.cidrs,
+        static=select.static,
+        hint=select.hint,
+        table=TABLE_NOWHERE if select.vrf else select.table,
+        fallback=select.fallback,
+        exclude_interfaces=exclude.interfaces,
+        exclude_addresses=exclude.addresses,
+        exclude_cidrs=exclude.cidrs,
+        pods=networks.pods,
+        services=networks.services,
+        internal=networks.internal,
+    )
+
+
+def _guide(config: Config, select: Select) -> Guide:
+    return Guide(
+        mode=select.mode,
+        targets=select.route_to,
+        host=config.hostname if select.mode == modes.DNS else "",
+        vrf=select.vrf,
+        extra=select.extra,
+    )
+
+
+def _is_hint_alone(select: Select) -> bool:
+    return select.mode == modes.ROUTE_TO and not select.route_to
 
 
 def settings(config: Config) -> Settings:
@@ -128,8 +161,9 @@ def session(
     wanted: Settings | None = None,
     hostname: str = "",
     memory: Memory | None = None,
+    helpers: Helpers | None = None,
 ) -> Session:
-    """A session as configured."""
+    """A session as configured; without `helpers` it asks nobody, as in a replay."""
     return Session(
         source,
         policies(config),
@@ -137,7 +171,29 @@ def session(
         clock,
         hostname=hostname or config.hostname,
         memory=memory,
+        guides=guides(config),
+        helpers=helpers,
     )
+
+
+def helpers(source: Source, config: Config, before: Helpers | None = None) -> Helpers:
+    """Whom a session on this host asks: the kernel, and the resolver where a mode needs one;
+    those of `before` as far as they are good for this configuration, too.
+    """
+    known = before or Helpers()
+    lookup, resolver = known.lookup, None
+    given = guides(config).values()
+    if lookup is None and any(guide.targets for guide in given):
+        from tracker.capture.lookup import KernelLookup  # noqa: PLC0415 - for one mode
+
+        lookup = KernelLookup()
+    if any(guide.host for guide in given):
+        from tracker.resolve import Resolver  # noqa: PLC0415 - for one mode
+
+        resolver = known.resolver
+        if resolver is None or resolver.name != config.hostname:
+            resolver = Resolver(config.hostname, source.wake)
+    return Helpers(lookup, resolver)
 
 
 def look(arguments: Arguments, config: Config) -> Session:
@@ -147,9 +203,15 @@ def look(arguments: Arguments, config: Config) -> Session:
     """
     from tracker.clock import SystemClock  # noqa: PLC0415 - not for files
 
+    for text in config.warnings:
+        warn(text)
     clock = SystemClock()
-    looking = session(open_host(arguments, config, once=True).source, config, clock, wanted=INSTANT)
+    source = open_host(arguments, config, once=True).source
+    asked = helpers(source, config)
+    looking = session(source, config, clock, wanted=INSTANT, helpers=asked)
     looking.start()
+    while looking.pending:  # it is failure soon, else
+        looking.step()
     give_up = clock.boot_ns() + RETRY_NS
     while any(dirty.lost for dirty in looking.engine.dirty()) and clock.boot_ns() < give_up:
         looking.step(give_up)

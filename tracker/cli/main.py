@@ -25,6 +25,7 @@ COMMANDS = {
     "watch": "decisions as they change",
     "events": "every change that matters, and the process that made it",
     "run": "the daemon",
+    "reload": "have the daemon read its configuration again",
     "replay": "what a recording or a case would have published, and the document at its end",
     "record": "record what the kernel announces, for a replay",
     "check": "the configuration and the networks of the cluster",

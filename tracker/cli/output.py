@@ -27,7 +27,10 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value), flush=True)
 
 
-_WHOLE = {"", "address", "family", "features", "capabilities", "sysctls"}
+_WHOLE = {
+    *("", "address", "family", "interface", "state", "scope"),
+    *("features", "capabilities", "sysctls"),
+}
 """Columns that are of use only as a whole."""
 
 

@@ -8,6 +8,7 @@ from tracker.address import family_of
 from tracker.capture.cases import Case
 from tracker.capture.choose import make_engine
 from tracker.capture.inputs import load
+from tracker.capture.paper import PaperLookup
 from tracker.capture.recording import Recording
 from tracker.capture.replay import CaseSource, RecordingSource
 from tracker.cli import follow
@@ -16,6 +17,7 @@ from tracker.config import Config
 from tracker.configfile import from_data
 from tracker.decision import Remembered
 from tracker.engine.base import NEVER
+from tracker.guidance import Helpers
 from tracker.model import Change, Scope
 from tracker.session import NODE, LastRun, Session
 
@@ -59,10 +61,11 @@ def play(files: list[str], config: Config, arguments: Arguments) -> Played:
     given = load(files)
     engine = make_engine(arguments.value("--engine", "auto"))
     source: CaseSource | RecordingSource
-    memory = None
+    memory, helpers = None, Helpers()
     if isinstance(given, Case):
         clock = VirtualClock()
         source = CaseSource(engine, clock, given)
+        helpers = Helpers(PaperLookup(source.kernel))
         engine.lose(tuple(Scope))
         hostname, said = given.hostname, []
         if not arguments.flag("--config"):
@@ -77,7 +80,9 @@ def play(files: list[str], config: Config, arguments: Arguments) -> Played:
         hostname, said = given.head.hostname, list(given.warnings)
         # Its audits are in it, and a time in it may be years away.
         config = config._replace(capture=config.capture._replace(audit=0))
-    session = follow.session(source, config, clock, hostname=hostname, memory=memory)
+    session = follow.session(
+        source, config, clock, hostname=hostname, memory=memory, helpers=helpers
+    )
     changes: list[tuple[float, Change]] = []
 
     def note() -> None:

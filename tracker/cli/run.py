@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
 from tracker.cli import follow, options
+from tracker.cli.reloader import Reloader
 from tracker.clock import SystemClock
 from tracker.daemon import Daemon
 from tracker.errors import ConfigError
@@ -36,9 +39,12 @@ WORDS = (0, 0, "")
 def run(arguments: Arguments) -> int:
     """Until SIGINT or SIGTERM."""
     config = follow.configuration(arguments)
+    # Whoever finds the note in the lock may send one at once.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
-        with locked(filter(None, (config.state, config.files))):
-            _run(arguments, config)
+        with locked(filter(None, (config.state, config.files))) as locks:
+            lock = locks.get(os.path.realpath(config.files))
+            _run(arguments, config, lock)
     except LockedError as error:
         where = config.path or "the defaults"
         line = f"{where}: another addrtracker that runs here uses the directory {error}"
@@ -46,7 +52,7 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
-def _run(arguments: Arguments, config: Config) -> None:
+def _run(arguments: Arguments, config: Config, lock: int | None) -> None:
     chosen = follow.open_host(arguments, config)
     trace = follow.attach_trace(chosen.source, config)
     # Before any thread starts, that of the log included: privileges are a thread's own.
@@ -59,7 +65,7 @@ def _run(arguments: Arguments, config: Config) -> None:
         _log_trace(log, trace)
         if dropped:
             log.info("privileges given up", capabilities=list(dropped))
-        _follow(chosen.source, trace.way, config, log)
+        _follow(chosen.source, trace.way, config, lock, log)
     finally:
         trace.close()
         sink.close()
@@ -72,10 +78,14 @@ def _log_trace(log: FilteringBoundLogger, trace: follow.Tracing) -> None:
         log.debug("passed over", reason=why)
 
 
-def _follow(source: Source, trace: str, config: Config, log: FilteringBoundLogger) -> None:
+def _follow(
+    source: Source, trace: str, config: Config, lock: int | None, log: FilteringBoundLogger
+) -> None:
     clock = SystemClock()
+    helpers = follow.helpers(source, config)
 
     def make_session(memory: Memory | None) -> Session:
-        return follow.session(source, config, clock, memory=memory)
+        return follow.session(source, config, clock, memory=memory, helpers=helpers)
 
-    Daemon(make_session, config, log, clock, trace=trace).run()
+    reloading = Reloader(config.path, helpers, lock)
+    Daemon(make_session, config, log, clock, trace=trace, reloading=reloading).run()

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracker.cli import options
+from tracker.cli import options, show_request
 from tracker.cli.follow import configuration, look, missing
 from tracker.cli.output import print_json, wants_table, warn
-from tracker.node import node_document
+from tracker.model import FAMILIES
+from tracker.node import Scopes, node_document
+from tracker.session import NODE
 
 if TYPE_CHECKING:
     from tracker.cli.options import Arguments
+    from tracker.cli.play import Played
+    from tracker.cli.show_request import Request
+    from tracker.config import Config
+    from tracker.model import Decision
+    from tracker.profiles.host import Host
+    from tracker.session import Session
 
 OPTIONS = (
     options.CONFIG,
@@ -21,6 +29,7 @@ OPTIONS = (
     options.SOURCE,
     options.LOADER,
     options.ENGINE,
+    *show_request.OPTIONS,
 )
 WORDS = (0, 0, "")
 
@@ -28,6 +37,8 @@ WORDS = (0, 0, "")
 def run(arguments: Arguments) -> int:
     """0, or 1 where a required family has no address."""
     config = configuration(arguments)
+    request = show_request.read(arguments)
+    played: Played | None = None
     if files := arguments.values("--from"):
         from tracker.cli.play import play  # noqa: PLC0415 - only for files
 
@@ -36,34 +47,45 @@ def run(arguments: Arguments) -> int:
     else:
         session = look(arguments, config)
     decision = session.decision()
-    document = node_document(decision, config.networks)
+    document = node_document(decision, config.networks, request.preferred)
+    if not request.plain:
+        document = _formed(document, request, config, session, played)
     if wants_table(arguments):
-        _print_table(document, {f: c.reason for f, c in decision.choices.items()})
+        from tracker.cli.show_table import print_document  # noqa: PLC0415 - JSON needs none
+
+        lists = not request.plain or arguments.flag(show_request.PREFERRED.name)
+        print_document(document, _reasons(decision), lists=lists)
     else:
         print_json(document)
-    lines = missing(config, decision)
+    # Where the kubelet decides, or is told, our own answer is not what the node gets.
+    own = request.form != show_request.KUBELET and request.node_ips is None
+    lines = missing(config, decision) if own else []
     for line in lines:
         warn(line)
     return 1 if lines else 0
 
 
-def _print_table(document: dict[str, Any], reasons: dict[str, str]) -> None:
-    from tracker.cli.output import console, table  # noqa: PLC0415 - JSON needs none
+def _formed(
+    document: dict[str, Any],
+    request: Request,
+    config: Config,
+    session: Session,
+    played: Played | None,
+) -> dict[str, Any]:
+    from tracker.cli.host import live_host, played_host  # noqa: PLC0415 - few ask for it
+    from tracker.cli.show_forms import Surroundings, formed  # noqa: PLC0415
 
-    shown = table("family", "address", "interface", "state", "scope", "reason")
-    by_family = {ip["family"]: ip for ip in document["ips"] if ip["primary"]}
-    for family in document["families"]:
-        ip = by_family.get(family)
-        state = document["state"][family]
-        if ip is None:
-            shown.add_row(family, "none", "", state, "", reasons[family])
-        else:
-            address = f"{ip['ip']}/{ip['prefixlen']}"
-            shown.add_row(family, address, ip["interface"], state, ip["scope"], ip["reason"])
-    out = console()
-    out.print(document["hostname"], style="bold")
-    out.print(shown)
-    for text in document["warnings"]:
-        out.print(f"warning: {text}", style="yellow", soft_wrap=True)
-    if document["stale"]:
-        out.print("stale: the answer may be out of date", style="yellow")
+    def host() -> Host:
+        return live_host(document["hostname"]) if played is None else played_host(played)
+
+    index = list(session.policies).index(NODE)
+    rows = {row.address: row for family in FAMILIES for row in session.engine.rows(index, family)}
+    return formed(document, request, Surroundings(Scopes(config.networks), rows, host))
+
+
+def _reasons(decision: Decision) -> dict[str, dict[str, str]]:
+    selections = {NODE: decision.choices, **decision.selections}
+    return {
+        name: {family: choice.reason for family, choice in choices.items()}
+        for name, choices in selections.items()
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracker.cli import options
-from tracker.cli.follow import configuration, open_host, session
+from tracker.cli.follow import configuration, helpers, open_host, session
 from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import console, print_json, wants_table
 from tracker.clock import SystemClock
@@ -38,7 +38,8 @@ def run(arguments: Arguments) -> int:
     config = configuration(arguments)
     clock = SystemClock()
     limits = Limits(arguments, clock)
-    watching = session(open_host(arguments, config).source, config, clock)
+    source = open_host(arguments, config).source
+    watching = session(source, config, clock, helpers=helpers(source, config))
     teller = _Teller(config.networks, as_table=wants_table(arguments))
     with limits.signals(watching.source):
         watching.start()
@@ -76,11 +77,15 @@ class _Teller:
 
 def _print_lines(decision: Decision) -> None:
     out = console()
-    for family, choice in decision.choices.items():
+    choices = list(decision.choices.items())
+    for name, named in decision.selections.items():
+        choices += [(f"{name} {family}", choice) for family, choice in named.items()]
+    for label, choice in choices:
         where = f" on {choice.interface}" if choice.interface else ""
+        more = f", also {', '.join(row.address for row in choice.extra)}" if choice.extra else ""
         stale = ", stale" if choice.stale else ""
         out.print(
-            f"{rfc3339(decision.time_ns)}  {family}  {choice.address or 'none'}{where}  "
+            f"{rfc3339(decision.time_ns)}  {label}  {choice.address or 'none'}{where}{more}  "
             f"({choice.state}{stale}: {choice.reason})",
             soft_wrap=True,
         )
@@ -89,3 +94,6 @@ def _print_lines(decision: Decision) -> None:
         out.print(f"  after {cause.change}{cause.by}", style="dim", soft_wrap=True)
     for text in decision.warnings:
         out.print(f"  warning: {text}", style="yellow", soft_wrap=True)
+    for name, named in decision.selections.items():
+        for text in dict.fromkeys(text for c in named.values() for text in c.warnings):
+            out.print(f"  warning: {name}: {text}", style="yellow", soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tracker.model import Dirty, PolicyTable, Row, Scope, View
+from tracker.model import Dirty, Network, PolicyTable, Row, Scope, View
 
 NEVER = (1 << 64) - 1
 """A deadline that does not come."""
@@ -18,6 +18,10 @@ class Engine(Protocol):
 
     def set_policy(self, selection: int, policy: PolicyTable) -> None:
         """Set or replace a selection and rank it anew."""
+
+    def set_mode_networks(self, selection: int, networks: tuple[Network, ...]) -> None:
+        """Replace PolicyTable.mode_networks of a selection; what does not depend on them, and
+        the cause, stay. The next set_policy() sets them anew."""
 
     def drop_policy(self, selection: int) -> None:
         """Forget a selection."""
@@ -54,6 +58,22 @@ class Engine(Protocol):
 
     def tables(self) -> list[int]:
         """Routing tables that some selection names."""
+
+    def vrf_table(self, name: str) -> int:
+        """Routing table of the VRF of that name, 0 = there is none."""
+
+    @property
+    def targets(self) -> tuple[Network, ...]:
+        """Those that were set last."""
+
+    def set_targets(self, targets: tuple[Network, ...]) -> None:
+        """Name the addresses whose way the kernel is asked for, TARGETS_MAX of host length at
+        most. A source tells the kernel's filter at its next drain() or wait(), so ask no sooner.
+        """
+
+    def lookups(self) -> int:
+        """Grows when the kernel may answer otherwise for a target, also when other targets were
+        set, and when a VRF's name leads to another table."""
 
     def link_name(self, ifindex: int) -> str:
         """Name of a link, "ifN" for one that is not known (any more)."""

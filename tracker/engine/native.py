@@ -65,6 +65,8 @@ class NativeEngine:
         """For sources in C, which feed the engine without Python."""
         if not self.handle:
             raise MemoryError
+        self.targets: tuple[Network, ...] = ()
+        """Those that were set last."""
         self._criteria: dict[int, int] = {}
         """Number of criteria by selection: how many values a row has."""
         self._dirt = ffi.new("struct at_dirty[]", _DIRTY_ROOM)
@@ -78,6 +80,12 @@ class NativeEngine:
         table, _keep = _policy(policy)
         _check(lib.at_engine_set_policy(self.handle, selection, table))
         self._criteria[selection] = len(policy.criteria)
+
+    def set_mode_networks(self, selection: int, networks: tuple[Network, ...]) -> None:
+        """Replace the networks of a list, whatever else the policy has; ValueError without a
+        selection."""
+        array = _networks(networks)
+        _check(lib.at_engine_set_mode_networks(self.handle, selection, array, len(networks)))
 
     def drop_policy(self, selection: int) -> None:
         """Forget a selection."""
@@ -177,6 +185,23 @@ class NativeEngine:
         tables = ffi.new("uint32_t[]", lib.AT_SELECTIONS_MAX)
         count = lib.at_engine_tables(self.handle, tables, lib.AT_SELECTIONS_MAX)
         return list(tables[0:count])
+
+    def vrf_table(self, name: str) -> int:
+        """Routing table of the VRF of that name, 0 = there is none."""
+        return int(lib.at_engine_vrf_table(self.handle, name.encode("utf-8", "surrogateescape")))
+
+    # What is asked of the kernel.
+
+    def set_targets(self, targets: tuple[Network, ...]) -> None:
+        """Name the addresses whose way the kernel is asked for; ValueError for more than
+        TARGETS_MAX, or one that is not of host length."""
+        _check(lib.at_engine_set_targets(self.handle, _networks(targets), len(targets)))
+        self.targets = targets
+
+    def lookups(self) -> int:
+        """Grows when the kernel may answer otherwise for a target, or a VRF's name leads to
+        another table."""
+        return int(lib.at_engine_lookups(self.handle))
 
     def link_name(self, ifindex: int) -> str:
         """Name of a link, "ifN" for one that is not known (any more)."""
@@ -281,6 +306,7 @@ def _policy(policy: PolicyTable) -> tuple[Any, list[Any]]:
     table = ffi.new("struct at_policy *")
     table.families = sum(1 << (AF_OF[family] == AF_INET6) for family in policy.families)
     table.fallback = policy.fallback
+    table.mode = policy.mode
     table.fallback_name = _pattern(policy.fallback_name)
     table.table = policy.table
     table.n_criteria = len(policy.criteria)
@@ -298,11 +324,16 @@ def _policy(policy: PolicyTable) -> tuple[Any, list[Any]]:
         _networks(policy.exclude),
         _networks(policy.statics),
         _networks(policy.internal),
+        ffi.new(f"char[][{lib.AT_PATTERN_LEN}]", list(map(_pattern, policy.mode_names))),
+        _networks(policy.mode_networks),
+        _networks(policy.hints),
     ]
     table.n_exclude_names, table.n_keep_names, table.n_exclude_kinds = map(len, keep[:3])
-    table.n_exclude, table.n_static, table.n_internal = map(len, keep[3:])
+    table.n_exclude, table.n_static, table.n_internal = map(len, keep[3:6])
+    table.n_mode_names, table.n_mode_networks, table.n_hints = map(len, keep[6:])
     table.exclude_names, table.keep_names, table.exclude_kinds = keep[:3]
-    table.exclude, table.statics, table.internal = keep[3:]
+    table.exclude, table.statics, table.internal = keep[3:6]
+    table.mode_names, table.mode_networks, table.hints = keep[6:]
     return table, keep
 
 

@@ -21,6 +21,7 @@ from tracker.engine import reference_rules as rules
 from tracker.engine.base import NEVER
 from tracker.engine.reference_apply import Applier, as_record, cause_of, route_of
 from tracker.engine.reference_filters import Site
+from tracker.engine.reference_lookups import Lookups
 from tracker.engine.reference_rank import Default, Judged, Setting, judge, pref_rank
 from tracker.engine.reference_state import RTN_UNICAST, Alias, State
 from tracker.engine.reference_view import Defaults, Ranking
@@ -30,6 +31,7 @@ from tracker.model import (
     IPV4,
     IPV6,
     Dirty,
+    Network,
     PolicyTable,
     Row,
     Scope,
@@ -74,6 +76,7 @@ class ReferenceEngine:
     def __init__(self) -> None:
         self._state = State()
         self._applier = Applier(self._state)
+        self._lookups = Lookups(self._state)
         self._malformed = 0
         self._rebuilds = 0
         self._policies: dict[int, PolicyTable] = {}
@@ -93,6 +96,14 @@ class ReferenceEngine:
         for family in FAMILIES:
             self._watches[Key(selection, family)] = Watch(self._state.now)
         self._follow_policies()
+
+    def set_mode_networks(self, selection: int, networks: tuple[Network, ...]) -> None:
+        """Replace the networks of a list, whatever else the policy has; ValueError without a
+        selection."""
+        self._check(selection)
+        self._policies[selection] = self._policies[selection]._replace(mode_networks=networks)
+        for family in FAMILIES:
+            self._judge(Key(selection, family))
 
     def drop_policy(self, selection: int) -> None:
         """Forget a selection; ValueError if there is none."""
@@ -137,6 +148,7 @@ class ReferenceEngine:
         try:
             for record in iter_records(records):
                 self._applier.apply(record)
+                self._lookups.applied(record)
                 self._judge_all(record)
                 applied += 1
         except MalformedRecord:
@@ -146,7 +158,10 @@ class ReferenceEngine:
     def tick(self, now_ns: int) -> None:
         """Run what is due by `now_ns` (CLOCK_BOOTTIME): routes whose advertisement ended."""
         self._state.now = max(self._state.now, now_ns)
+        expired = self._state.inferred[10]
         rules.expire(self._state)
+        if self._state.inferred[10] != expired:
+            self._lookups.expired()
         self._judge_all()
 
     def deadline(self) -> int:
@@ -157,6 +172,8 @@ class ReferenceEngine:
     def lose(self, scopes: tuple[Scope, ...]) -> None:
         """Mark scopes as lost."""
         self._applier.lose(scopes)
+        if scopes:
+            self._lookups.lost()
 
     # Answers.
 
@@ -189,6 +206,29 @@ class ReferenceEngine:
     def tables(self) -> list[int]:
         """Routing tables that some selection names."""
         return sorted(self._state.tables)
+
+    def vrf_table(self, name: str) -> int:
+        """Routing table of the VRF of that name, 0 = there is none."""
+        vrfs = [link for link in self._state.links.values() if link.kind == "vrf"]
+        found = [link for link in vrfs if link.name == name]
+        return min(found).vrf_table if found else 0
+
+    # What is asked of the kernel.
+
+    @property
+    def targets(self) -> tuple[Network, ...]:
+        """Those that were set last."""
+        return self._lookups.targets
+
+    def set_targets(self, targets: tuple[Network, ...]) -> None:
+        """Name the addresses whose way the kernel is asked for; ValueError for more than
+        TARGETS_MAX, or one that is not of host length."""
+        self._lookups.set_targets(targets)
+
+    def lookups(self) -> int:
+        """Grows when the kernel may answer otherwise for a target, or a VRF's name leads to
+        another table."""
+        return self._lookups.generation
 
     def link_name(self, ifindex: int) -> str:
         """Name of a link, "ifN" for one that is not known (any more)."""

@@ -16,6 +16,7 @@ from tracker.engine.reference_filters import (
     is_fallback_interface,
     own_reject,
 )
+from tracker.engine.reference_mode import is_in_mode, mode_position, position
 from tracker.engine.reference_state import IFF_LOOPBACK, is_live
 from tracker.model import (
     AF_INET,
@@ -168,7 +169,7 @@ def _judge_one(subject: _Subject, reject: Reject) -> Judged:
         flags=addr.flags,
         proto=addr.proto,
         cstamp=addr.cstamp,
-        reject=reject or Reject.NO_DEFAULT_ROUTE,
+        reject=reject or no_tier(setting.policy, addr.family),
         own_reject=reject,
         tier=tier,
         carrier=is_live(link),
@@ -179,15 +180,23 @@ def _judge_one(subject: _Subject, reject: Reject) -> Judged:
     return Judged(row, order, addr.local)
 
 
+def no_tier(policy: PolicyTable, family: int) -> Reject:
+    """Why an address that no filter rejects is no candidate."""
+    return Reject.NOT_IN_MODE if policy.narrows(family) else Reject.NO_DEFAULT_ROUTE
+
+
 def _tier(subject: _Subject) -> Tier:
     """Rule 3."""
     link, policy = subject.setting.site.link, subject.setting.policy
     is_loopback = link is not None and bool(link.flags & IFF_LOOPBACK)
-    names = any(route.prefsrc == subject.addr.local for route in subject.setting.defaults)
-    if names or (subject.routes and not is_loopback):
-        return Tier.ROUTE
-    if is_loopback and subject.setting.defaults:
-        return Tier.LOOPBACK
+    tier = _default_tier(subject, is_loopback=is_loopback)
+    if policy.narrows(subject.addr.family):
+        if is_in_mode(subject.addr, link, policy):
+            return Tier.ROUTE
+        if policy.fallback is Fallback.DEFAULT_ROUTE and tier is not Tier.NONE:
+            return Tier.LOOPBACK
+    elif tier is not Tier.NONE:
+        return tier
     if policy.fallback in (Fallback.AUTO, Fallback.PHYSICAL) and not is_loopback:
         return Tier.FALLBACK
     if link is not None and is_fallback_interface(link, policy):
@@ -195,24 +204,29 @@ def _tier(subject: _Subject) -> Tier:
     return Tier.NONE
 
 
+def _default_tier(subject: _Subject, *, is_loopback: bool) -> Tier:
+    """What default routes make of an address, without any fallback."""
+    names = any(route.prefsrc == subject.addr.local for route in subject.setting.defaults)
+    if names or (subject.routes and not is_loopback):
+        return Tier.ROUTE
+    return Tier.LOOPBACK if is_loopback and subject.setting.defaults else Tier.NONE
+
+
 # Rule 4: one function for each criterion.
 
 
 def _static(subject: _Subject) -> int:
-    return _position(subject.addr, subject.setting.policy.statics)
+    return position(subject.addr, subject.setting.policy.statics)
+
+
+def _mode(subject: _Subject) -> int:
+    setting = subject.setting
+    return mode_position(subject.addr, setting.site.link, setting.policy)
 
 
 def _internal(subject: _Subject) -> int:
     internal = subject.setting.policy.internal
-    return int(bool(internal) and _position(subject.addr, internal) == len(internal))
-
-
-def _position(addr: Addr, networks: tuple[Network, ...]) -> int:
-    """Position of the first network that holds the address, their number without one."""
-    for position, network in enumerate(networks):
-        if contains(network, addr.family, addr.local):
-            return position
-    return len(networks)
+    return int(bool(internal) and position(subject.addr, internal) == len(internal))
 
 
 def _default_route(subject: _Subject) -> int:
@@ -279,7 +293,7 @@ def _nexthop_weight(subject: _Subject) -> int:
 
 _VALUES: dict[Criterion, Callable[[_Subject], int]] = {
     Criterion.STATIC: _static,
-    Criterion.MODE: lambda _: 0,
+    Criterion.MODE: _mode,
     Criterion.INTERNAL: _internal,
     Criterion.DEFAULT_ROUTE: _default_route,
     Criterion.PREFSRC: _prefsrc,

@@ -5,6 +5,8 @@ Pure functions: a list goes in, the new list comes out.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tracker.capture.record import Leg
 from tracker.engine.reference_state import Alias
 from tracker.model import AF_INET
@@ -112,7 +114,8 @@ def leaves_doubt(family: int, before: Aliases, after: Aliases, new: Alias | None
     """
     if family == AF_INET:
         return new is not None and any(_same_ipv4(alias, new) for alias in before)
-    gone = [alias for alias in before if alias not in after and not alias.nh_id]
+    # Two may be equal, by what a dump showed.
+    gone = [alias for alias in (Counter(before) - Counter(after)) if not alias.nh_id]
     if new is None:
         return any(len(alias.legs) > 1 for alias in gone)
     return any(

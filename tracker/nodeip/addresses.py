@@ -16,8 +16,11 @@ INTERNAL_IP = "InternalIP"
 EXTERNAL_IP = "ExternalIP"
 HOSTNAME = "Hostname"
 
-PREFERRED_TYPES = (HOSTNAME, "InternalDNS", INTERNAL_IP, "ExternalDNS", EXTERNAL_IP)
-"""Default of the API server's --kubelet-preferred-address-types."""
+INTERNAL_DNS = "InternalDNS"
+EXTERNAL_DNS = "ExternalDNS"
+
+PREFERRED_TYPES = (HOSTNAME, INTERNAL_DNS, INTERNAL_IP, EXTERNAL_DNS, EXTERNAL_IP)
+"""Default of the API server's --kubelet-preferred-address-types: all types that there are."""
 
 
 class NoAddressError(TrackerError):
@@ -61,6 +64,26 @@ def preferred_address(
             if kind == wanted:
                 return address
     raise NoAddressError(f"no address of the types {', '.join(types)}")
+
+
+def preferred_order(
+    addresses: Sequence[NodeAddress], types: Iterable[str] = PREFERRED_TYPES
+) -> tuple[NodeAddress, ...]:
+    """The addresses that `preferred_address` may take, the one that it takes first.
+
+    Each later one is what would be taken if those before were not there.
+    """
+    return tuple(entry for kind in dict.fromkeys(types) for entry in addresses if entry[0] == kind)
+
+
+def one_internal_ip_each(addresses: Iterable[NodeAddress]) -> tuple[NodeAddress, ...]:
+    """The first InternalIP of each family and nothing else."""
+    first: dict[str, NodeAddress] = {}
+    for entry in addresses:
+        ip = sloppy_ip(entry.address) if entry.type == INTERNAL_IP else None
+        if ip is not None:
+            first.setdefault(family_of(ip), entry)
+    return tuple(first.values())
 
 
 def status_patch(addresses: Iterable[NodeAddress]) -> dict[str, Any]:

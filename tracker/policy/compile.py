@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tracker.address import host_network, parse_network
 from tracker.errors import ConfigError
-from tracker.model import FAMILIES, PATTERN_MOST, Fallback, Network, PolicyTable
+from tracker.model import FAMILIES, PATTERN_MOST, Fallback, Mode, Network, PolicyTable
+from tracker.policy import modes
 from tracker.policy.criteria import DEFAULT_ORDER, DISPLACING
 from tracker.policy.defaults import EXCLUDED_KINDS, EXCLUDED_NAMES
-from tracker.policy.patterns import is_pattern
+from tracker.policy.patterns import is_literal, is_pattern
 
 T = TypeVar("T")
 
@@ -18,6 +19,8 @@ TABLE_MAIN = 254
 TABLE_LOCAL = 255
 """Its routes are the host's own addresses."""
 TABLE_MOST = 0xFFFFFFFF
+TABLE_NOWHERE = TABLE_MOST
+"""Stands for the table of a VRF that is not there: nothing is in it."""
 
 _INTERFACE = "interface:"
 _FALLBACKS = {
@@ -25,6 +28,62 @@ _FALLBACKS = {
     "auto": Fallback.AUTO,
     "physical": Fallback.PHYSICAL,
 }
+
+
+def policy(
+    mode: str,
+    *,
+    families: Iterable[str],
+    interfaces: Iterable[str] = (),
+    cidrs: Iterable[str] = (),
+    static: Iterable[str] = (),
+    hint: Iterable[str] = (),
+    fallback: str = "auto",
+    **rest: Any,
+) -> PolicyTable:
+    """The policy of any mode (see `tracker.policy.modes`); `rest` as in default_route_policy.
+
+    `interfaces` are the globs of mode interface, `cidrs` the networks of mode cidr, in order of
+    preference. `static` are the addresses of mode static; in any other mode they are preferred
+    among its candidates. What modes route-to and dns take is found out later
+    (Engine.set_mode_networks). `hint` narrows every mode to the subnets that hold one of them.
+
+    `fallback` may also be "default-route", but in that mode. Raises ConfigError.
+    """
+    hints = _unique(_each("hint", hint, host_network))
+    static = tuple(static)
+    only = modes.autodetected_family(static) if mode == modes.STATIC else ""
+    if only:
+        mode, families, static = modes.DEFAULT_ROUTE, (only,), ()
+    names: tuple[str, ...] = ()
+    networks: tuple[Network, ...] = ()
+    if mode == modes.INTERFACE:
+        names = _unique(_pattern("interfaces", name) for name in interfaces)
+    elif mode == modes.CIDR:
+        networks = _unique(_each("cidrs", cidrs, parse_network))
+    elif mode == modes.STATIC:
+        networks, static = _unique(_each("static", static, host_network)), ()
+    fallback = modes.fallback_of(mode, fallback, hinted=bool(hints))
+    by_route = fallback == modes.DEFAULT_ROUTE
+    table = default_route_policy(
+        families=families, static=static, fallback="none" if by_route else fallback, **rest
+    )
+    return table._replace(
+        mode=Mode.DEFAULT_ROUTE if mode == modes.DEFAULT_ROUTE else Mode.LIST,
+        mode_names=names,
+        mode_networks=networks,
+        hints=hints,
+        fallback=Fallback.DEFAULT_ROUTE if by_route else table.fallback,
+        keep_names=(*table.keep_names, *_kept(mode, names, fallback)),
+    )
+
+
+def _kept(mode: str, names: tuple[str, ...], fallback: str) -> tuple[str, ...]:
+    """Whoever names an interface, or an address, means it: the built-in exclusions are for
+    addresses that come by themselves."""
+    if mode == modes.STATIC:
+        return ("*",) if fallback == "none" else ()
+    return tuple(name for name in names if is_literal(name))
 
 
 def default_route_policy(

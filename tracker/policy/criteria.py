@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
+from tracker.address import network_text, parse, same_subnet, text
 from tracker.model import (
+    AF_OF,
     NO_ROUTE,
     Criterion,
     Fallback,
+    Mode,
+    Network,
     PolicyTable,
     Reject,
     Row,
@@ -54,6 +59,7 @@ CENTISECONDS = 100
 Value: TypeAlias = dict[str, int | bool | str] | int | float | bool | None
 """What `explain` prints: a fact, ready for JSON."""
 
+_NO_WORDS: Mapping[Network, str] = MappingProxyType({})
 _PREFS = ("high", "medium", "low")
 
 
@@ -84,8 +90,10 @@ def _describe_static(policy: PolicyTable, value: int) -> Value:
     return value if value < len(policy.statics) else None
 
 
-def _describe_mode(_policy: PolicyTable, _value: int) -> Value:
-    return None  # mode default-route has no list
+def _describe_mode(policy: PolicyTable, value: int) -> Value:
+    if policy.mode is Mode.DEFAULT_ROUTE:
+        return None
+    return value if value < len(policy.mode_names) + len(policy.mode_networks) else None
 
 
 def _describe_internal(policy: PolicyTable, value: int) -> Value:
@@ -127,16 +135,56 @@ def split_route(value: int) -> tuple[bool, int, int]:
     return bool(value >> 34 & 1), value >> 2 & 0xFFFFFFFF, value & 3
 
 
-def winner_reason(policy: PolicyTable, row: Row) -> str:
-    """Why this row is the answer, or why it stays the answer."""
+def winner_reason(
+    policy: PolicyTable, row: Row, mode: str = "", words: Mapping[Network, str] = _NO_WORDS
+) -> str:
+    """Why this row is the answer, or why it stays the answer.
+
+    `mode` is what the configuration calls it, `words` what networks of its list stand for.
+    """
     if row.reject is not Reject.NONE:
         return f"kept: {row.reject.label}"
     if _value(policy, row, Criterion.STATIC, len(policy.statics)) < len(policy.statics):
         return "static"
-    reason = _BY_TIER[row.tier](policy, row)
+    if not policy.narrows(AF_OF[row.family]):
+        reason = _BY_TIER[row.tier](policy, row)
+    elif row.tier is Tier.ROUTE:
+        reason = _by_mode(policy, row, mode, words)
+    elif row.tier is Tier.LOOPBACK:
+        by_route = _value(policy, row, Criterion.DEFAULT_ROUTE, NO_ROUTE) != NO_ROUTE
+        why = _by_route(policy, row) if by_route else _by_loopback(policy, row)
+        reason = f"fallback default-route: {why}"
+    else:
+        reason = _by_fallback(policy, row)
     if policy.internal and _value(policy, row, Criterion.INTERNAL, 1) == 0:
         return f"inside networks.internal, {reason}"
     return reason
+
+
+def _by_mode(policy: PolicyTable, row: Row, mode: str, words: Mapping[Network, str]) -> str:
+    hint = _hint_of(policy, row)
+    beside = f"in the subnet of hint {hint}" if hint else ""
+    if policy.mode is Mode.DEFAULT_ROUTE:
+        return beside
+    position = _value(policy, row, Criterion.MODE, 0)
+    names = policy.mode_names
+    if position < len(names):
+        pattern = names[position]
+        why = row.interface if pattern == row.interface else f"{row.interface} ({pattern})"
+        reason = f"mode interface: {why}"
+    else:
+        network = policy.mode_networks[position - len(names)]
+        is_host = network.prefixlen == len(network.address) * 8
+        why = words.get(network, "listed" if is_host else f"inside {network_text(network)}")
+        reason = f"mode {mode or ('static' if is_host else 'cidr')}: {why}"
+    return f"{reason}, {beside}" if beside else reason
+
+
+def _hint_of(policy: PolicyTable, row: Row) -> str:
+    """The first hint that the subnet of an address holds, "" = there are none of its family."""
+    subnet = Network(AF_OF[row.family], row.prefixlen, parse(row.address))
+    held = (hint for hint in policy.hints if hint.family == subnet.family)
+    return next((text(hint.address) for hint in held if same_subnet(subnet, hint.address)), "")
 
 
 def _value(policy: PolicyTable, row: Row, criterion: Criterion, otherwise: int) -> int:

@@ -22,3 +22,8 @@ def is_pattern(text: str) -> bool:
     if any(c.isspace() or c in "/\\" or not c.isprintable() for c in text):
         return False
     return "[^" not in text and _POSIX_CLASS.search(text) is None
+
+
+def is_literal(pattern: str) -> bool:
+    """Whether a pattern is a name: it matches itself alone."""
+    return not any(c in pattern for c in "*?[")

@@ -1,0 +1,246 @@
+"""What a selection depends on is found out, kept where it fails, and followed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.unit.test_replay import SECOND, SETTINGS, START, case, default
+from tracker.capture.lookup import Way, Ways
+from tracker.capture.replay import CaseSource
+from tracker.clock import VirtualClock
+from tracker.engine.reference import ReferenceEngine
+from tracker.guidance import Helpers
+from tracker.model import FAMILIES, Choice, Scope, State
+from tracker.policy import modes
+from tracker.policy.compile import TABLE_NOWHERE, policy
+from tracker.policy.modes import Guide
+from tracker.resolve import Answer, Resolver
+from tracker.session import INSTANT, NODE, Session, Settings
+
+TARGET = "203.0.113.7"
+ONE, OTHER = "192.0.2.10", "198.51.100.10"
+
+
+class Kernel:
+    """Answers as it is told."""
+
+    def __init__(self) -> None:
+        self.answer = Ways((Way(OTHER, 3),))
+        self.asked: list[tuple[str, str]] = []
+
+    def ways(self, target: str, vrf: str = "") -> Ways:
+        self.asked.append((target, vrf))
+        return self.answer
+
+
+class Names(Resolver):
+    """Answers at the times it is told."""
+
+    def __init__(self, *answers: tuple[int, Answer]) -> None:
+        super().__init__("n1", lambda: None)
+        self._planned = list(answers)
+        self.deadline = answers[0][0]
+        self._first = True
+
+    @property
+    def pending(self) -> bool:
+        return self._first
+
+    def step(self, now: int) -> Answer | None:
+        if not self._planned or now < self._planned[0][0]:
+            return None
+        self._first = False
+        _, answer = self._planned.pop(0)
+        self.deadline = self._planned[0][0] if self._planned else 1 << 63
+        return answer
+
+
+class Playing:
+    """A session on a virtual clock."""
+
+    def __init__(
+        self,
+        *events: dict[str, Any],
+        guide: Guide,
+        helpers: Helpers,
+        settings: Settings = SETTINGS,
+        **more: Any,
+    ) -> None:
+        self.clock = VirtualClock(START)
+        engine = ReferenceEngine()
+        engine.lose(tuple(Scope))
+        kinds = more.pop("kinds", {})
+        given = case(*events, **kinds)
+        self.source = CaseSource(engine, self.clock, given, tail_ns=200 * SECOND)
+        table = policy(guide.mode, families=FAMILIES, **more)
+        self.session = Session(
+            self.source,
+            {NODE: table},
+            settings,
+            self.clock,
+            guides={NODE: guide},
+            helpers=helpers,
+        )
+        self.session.start()
+
+    def until(self, seconds: float) -> Choice:
+        """The choice at a time since the start."""
+        end = START + int(seconds * SECOND)
+        while self.clock.boot_ns() < end and not self.source.finished:
+            self.session.step(end)
+        return self.choice()
+
+    def choice(self, family: str = "ipv4") -> Choice:
+        return self.session.decision().choices[family]
+
+
+def route_to(*targets: str) -> Guide:
+    return Guide(mode=modes.ROUTE_TO, targets=targets or (TARGET,))
+
+
+def test_the_kernel_is_asked_once_while_nothing_happens() -> None:
+    kernel = Kernel()
+    playing = Playing(guide=route_to(), helpers=Helpers(kernel))
+    choice = playing.until(90)
+    assert choice.address == OTHER
+    assert choice.reason == f"mode route-to: source towards {TARGET}"
+    # At the start, and once more for what the first dumps had to say.
+    assert len(kernel.asked) <= 2
+
+
+def test_a_default_route_that_changes_makes_it_ask_again() -> None:
+    route = {"type": "RTM_DELROUTE", "t": 20, "data": default("198.51.100.1", 3, 200)}
+    kernel = Kernel()
+    playing = Playing(route, guide=route_to(), helpers=Helpers(kernel))
+    playing.until(15)
+    asked = len(kernel.asked)
+    kernel.answer = Ways((Way(ONE, 2),))
+    # What left the mode is held, like any address that was removed.
+    assert playing.until(35).address == OTHER
+    assert len(kernel.asked) == asked + 1
+    assert playing.until(45).address == ONE
+
+
+def test_a_path_that_is_lost_changes_nothing() -> None:
+    route = {"type": "RTM_DELROUTE", "t": 20, "data": default("198.51.100.1", 3, 200)}
+    kernel = Kernel()
+    playing = Playing(route, guide=route_to(), helpers=Helpers(kernel))
+    playing.until(15)
+    kernel.answer = Ways((), "no route")
+    choice = playing.until(90)
+    assert (choice.address, choice.state) == (OTHER, State.STABLE)
+    assert choice.warnings == (f"ipv4: route-to {TARGET}: no route, what was found before stays",)
+
+
+def test_a_kernel_that_cannot_be_asked_is_a_warning() -> None:
+    class Broken:
+        def ways(self, target: str, vrf: str = "") -> Ways:
+            raise OSError(1, "Operation not permitted")
+
+    playing = Playing(guide=route_to(), helpers=Helpers(Broken()))
+    choice = playing.until(15)
+    assert choice.address == ONE, "by the default route"
+    assert f"ipv4: route-to {TARGET}: the kernel cannot be asked: Operation not permitted" in (
+        choice.warnings
+    )
+
+
+def test_in_a_replay_the_default_route_answers() -> None:
+    playing = Playing(guide=route_to(), helpers=Helpers())
+    choice = playing.until(15)
+    assert choice.address == ONE
+    assert f"ipv4: route-to {TARGET}: no kernel to ask" in choice.warnings
+
+
+def test_destinations_that_disagree_are_told() -> None:
+    class Two:
+        def ways(self, target: str, vrf: str = "") -> Ways:
+            return Ways((Way(ONE, 2) if target == TARGET else Way(OTHER, 3),))
+
+    other = "203.0.113.8"
+    playing = Playing(guide=route_to(other, TARGET), helpers=Helpers(Two()))
+    choice = playing.until(15)
+    assert choice.address == OTHER
+    assert choice.warnings == (
+        f"ipv4: route-to: {TARGET} is reached from {ONE}, {other} counts before it",
+    )
+
+
+def test_the_lookup_is_within_the_vrf() -> None:
+    kernel = Kernel()
+    guide = route_to()._replace(vrf="red")
+    Playing(guide=guide, helpers=Helpers(kernel), table=TABLE_NOWHERE)
+    assert set(kernel.asked) == {(TARGET, "red")}
+
+
+DNS = Guide(mode=modes.DNS, host="n1")
+
+
+def test_a_name_counts_as_far_as_it_is_here() -> None:
+    names = Names((START, Answer(("192.0.2.99", OTHER, "127.0.0.1"))))
+    playing = Playing(guide=DNS, helpers=Helpers(None, names))
+    choice = playing.until(15)
+    assert (choice.address, choice.reason) == (OTHER, "mode dns: address of n1")
+    assert playing.choice("ipv6").reason == "mode dns names no ipv6 address or network"
+
+
+def test_a_first_decision_waits_for_the_name_and_no_longer() -> None:
+    answers = ((START + 4 * SECOND, Answer((OTHER,))),)
+    playing = Playing(guide=DNS, helpers=Helpers(None, Names(*answers)))
+    assert playing.until(3.9).state is State.SETTLING
+    assert playing.until(5).address == OTHER
+
+    failing = Names((START + 4 * SECOND, Answer((), "no answer within 5 s")))
+    playing = Playing(guide=DNS, helpers=Helpers(None, failing))
+    choice = playing.until(6)
+    assert choice.state is State.NONE
+    assert choice.reason == "dns: n1: no answer within 5 s"
+
+
+def test_a_name_that_fails_later_changes_nothing() -> None:
+    names = Names((START, Answer((OTHER,))), (START + 60 * SECOND, Answer((), "try again")))
+    playing = Playing(guide=DNS, helpers=Helpers(None, names))
+    choice = playing.until(100)
+    assert choice.address == OTHER
+    assert choice.warnings == ("ipv4: dns: n1: try again, what was found before stays",)
+
+
+def test_a_name_that_moves_is_followed_after_the_hold() -> None:
+    names = Names((START, Answer((OTHER,))), (START + 60 * SECOND, Answer((ONE,))))
+    playing = Playing(guide=DNS, helpers=Helpers(None, names))
+    assert playing.until(69).address == OTHER
+    assert playing.until(71).address == ONE
+
+
+def test_nobody_resolves_in_a_replay() -> None:
+    playing = Playing(guide=DNS, helpers=Helpers())
+    assert playing.until(15).reason == "dns: nobody resolves n1 here"
+
+
+def vrf(kind: str, t: float, table: int = 100) -> dict[str, Any]:
+    data = {"ifindex": 9, "name": "red", "kind": "vrf", "table": table, "flags": ["UP", "LOWER_UP"]}
+    return {"type": f"RTM_{kind}LINK", "t": t, "data": data}
+
+
+def test_the_table_of_a_vrf_is_followed() -> None:
+    inside = [
+        {"type": "RTM_NEWLINK", "t": 31, "data": {"ifindex": 3, "name": "eth3", "master": "red"}},
+        {
+            "type": "RTM_NEWROUTE",
+            "t": 32,
+            "data": default("198.51.100.1", 3, 0, table=100),
+        },
+    ]
+    playing = Playing(
+        vrf("NEW", 30),
+        *inside,
+        guide=Guide(vrf="red"),
+        helpers=Helpers(),
+        settings=INSTANT,
+        table=TABLE_NOWHERE,
+    )
+    choice = playing.until(20)
+    assert choice.address is None
+    assert choice.reason.startswith("no default route in table of a VRF that is not there")
+    assert playing.until(60).address == OTHER
+    assert playing.session.policies[NODE].table == 100

@@ -1,0 +1,144 @@
+"""One selection and family as a session follows it, and what it looks like from outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tracker.engine.base import NEVER
+from tracker.model import AF_OF, NANOSECONDS, Choice, State
+from tracker.remarks import around, reason, warnings
+
+if TYPE_CHECKING:
+    from tracker.decision import Decider
+    from tracker.engine.base import Engine
+    from tracker.guidance import Found
+    from tracker.model import Decision, PolicyTable, Row, View
+    from tracker.policy.modes import Guide
+
+REMARKS_NS = NANOSECONDS
+"""Where an answer stays, what is said about it (warnings, the reason) is said anew no more often:
+a default route that flaps is no reason to write files and log lines hundreds of times a second."""
+
+
+class About(NamedTuple):
+    """What a selection asks for, and what that stands for now."""
+
+    policy: PolicyTable
+    guide: Guide
+    found: Found
+
+
+class Follower:
+    """The decider of one selection and family, and the view that it last saw."""
+
+    def __init__(self, selection: str, index: int, family: str, decider: Decider) -> None:
+        """`index` is the engine's number of the selection."""
+        self.selection = selection
+        self.index = index
+        self.family = family
+        self.decider = decider
+        self.view: View | None = None
+        self.named: str | None = None
+        """The incumbent that the engine knows."""
+        self.published: str | None = None
+        self._remarks: tuple[tuple[str, ...], bool] = ((), False)
+        """Warnings and whether it is ambiguous, as they were before a hold."""
+        self._others: tuple[Row, ...] = ()
+        """What the mode takes as well."""
+        self._extra: tuple[Row, ...] = ()
+        """The next best, as many as are asked for."""
+        self._looked: tuple[object, ...] = ()
+        """What `_others` and `_extra` stand on."""
+        self._looked_at = 0
+
+    def look_around(self, engine: Engine, about: About, now: int) -> int:
+        """See what a mode takes beside the answer, and the further addresses that are wanted.
+
+        All rows are looked at, so only once a second while the answer stays. When to look again,
+        NEVER = when something wakes us up.
+        """
+        decider, view, extra = self.decider, self.view, about.guide.extra
+        narrow = about.policy.narrows(AF_OF[self.family])
+        if decider.state is not State.STABLE or not (extra or narrow) or view is None:
+            return NEVER
+        again = NEVER
+        if extra:
+            # What is behind the best is no change of a view, so nobody is woken up for it.
+            view = engine.view(self.index, self.family)
+            again = now + REMARKS_NS
+        looked = decider.address, view.last_change_ns, about.policy, extra
+        if looked == self._looked:
+            return again
+        if self._looked[:1] == looked[:1] and now < self._looked_at + REMARKS_NS:
+            return self._looked_at + REMARKS_NS
+        self._looked, self._looked_at = looked, now
+        rows = engine.rows(self.index, self.family)
+        self._extra, self._others = around(rows, decider.address, about.policy, extra)
+        return again
+
+    def choice(self, about: About, *, stale: bool, expected: bool) -> Choice:
+        """The decision as people see it. `stale`: the state may be out of date; `expected`: a
+        family without an address is worth a warning.
+        """
+        decider, row = self.decider, self.decider.row
+        assert self.view is not None
+        if decider.state is not State.HOLDING:
+            self._remarks = warnings(
+                self.family,
+                about.policy,
+                self.view,
+                decider,
+                expected=expected,
+                guide=about.guide,
+                found=about.found,
+                others=self._others,
+            )
+        texts, ambiguous = self._remarks
+        stale = stale or decider.state is State.LOST or decider.unsettled
+        return Choice(
+            family=self.family,
+            address=decider.shown,
+            state=decider.state,
+            stale=stale and decider.shown is not None,
+            prefixlen=row.prefixlen if row is not None else 0,
+            interface=row.interface if row is not None else "",
+            ifindex=row.ifindex if row is not None else 0,
+            reason=self.reason(about),
+            warnings=texts,
+            ambiguous=ambiguous,
+            # Where an answer is lost nobody is left, further addresses least of all.
+            extra=() if decider.shown is None or decider.state is State.LOST else self._extra,
+        )
+
+    def reason(self, about: About) -> str:
+        """Why this address, or why none."""
+        assert self.view is not None
+        return reason(
+            self.family,
+            about.policy,
+            self.view,
+            self.decider,
+            guide=about.guide,
+            found=about.found,
+        )
+
+
+def all_choices(decision: Decision) -> list[Choice]:
+    """Of all selections."""
+    named = [choice for by_family in decision.selections.values() for choice in by_family.values()]
+    return [*decision.choices.values(), *named]
+
+
+def visible(choices: dict[str, Choice]) -> dict[str, Choice]:
+    """As publishers see them: a hold is nobody's business."""
+    return {
+        family: choice._replace(state=State.STABLE) if choice.state is State.HOLDING else choice
+        for family, choice in choices.items()
+    }
+
+
+def answer_alone(choice: Choice) -> Choice:
+    """Without what is only said about it."""
+    return choice._replace(
+        prefixlen=0, interface="", ifindex=0, reason="", warnings=(), ambiguous=False, extra=()
+    )

@@ -1,0 +1,253 @@
+"""Finds out what the tables of some selections depend on: the way to a destination, the addresses
+of a host name, the table of a VRF.
+
+The kernel is asked again only when the engine says that its answer may have changed; names are
+resolved elsewhere (`tracker.resolve`).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from tracker.address import family_of, host_network
+from tracker.engine.base import NEVER
+from tracker.model import FAMILIES, Network
+from tracker.policy import modes
+from tracker.policy.compile import TABLE_NOWHERE
+from tracker.policy.modes import Guide
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tracker.capture.lookup import Way, Ways
+    from tracker.engine.base import Engine
+    from tracker.model import PolicyTable
+    from tracker.resolve import Answer, Resolver
+
+    Incumbents = Callable[[str], Mapping[str, str | None]]
+    """The present answers of a selection, by family."""
+
+
+class Lookup(Protocol):
+    """Asks for the way to an address."""
+
+    def ways(self, target: str, vrf: str = "") -> Ways:
+        """All equal ways."""
+
+
+class Helpers(NamedTuple):
+    """Whom to ask; None = nobody, as in a replay."""
+
+    lookup: Lookup | None = None
+    resolver: Resolver | None = None
+
+
+class Remark(NamedTuple):
+    """What is worth a warning about one family."""
+
+    family: str
+    text: str
+    ambiguous: bool = False
+
+
+class Found(NamedTuple):
+    """What a list stands for now."""
+
+    networks: tuple[Network, ...] = ()
+    """In order of preference."""
+    words: Mapping[Network, str] = MappingProxyType({})
+    """Why an address is in the list, for example "source towards 192.0.2.1"."""
+    remarks: tuple[Remark, ...] = ()
+
+
+class RouteTo:
+    """The source addresses towards the destinations of one selection."""
+
+    def __init__(self, guide: Guide, lookup: Lookup | None) -> None:
+        self._guide = guide
+        self._lookup = lookup
+        self._last: dict[str, tuple[Way, ...]] = {}
+
+    def ask(self, incumbents: Mapping[str, str | None]) -> Found:
+        """Ask for each destination; `incumbents` are the present answers by family."""
+        words: dict[Network, str] = {}
+        remarks: list[Remark] = []
+        first: dict[str, tuple[str, str]] = {}
+        for target in self._guide.targets:
+            family = family_of(target)
+            ways = self._ways(target, family, remarks)
+            # Equal ways: whichever the kernel takes for a packet, the answer stays.
+            present = incumbents.get(family)
+            sources = sorted(
+                dict.fromkeys(way.source for way in ways), key=lambda source: source != present
+            )
+            if len(sources) > 1:
+                text = f"{len(sources)} equal paths, with sources {', '.join(sorted(sources))}"
+                remarks.append(Remark(family, f"route-to {target}: {text}", ambiguous=True))
+            for source in sources:
+                words.setdefault(host_network(source), f"source towards {target}")
+            if sources:
+                known, source = first.setdefault(family, (target, sources[0]))
+                if source not in sources:
+                    text = f"{target} is reached from {sources[0]}, {known} counts before it"
+                    remarks.append(Remark(family, f"route-to: {text}"))
+        return Found(tuple(words), words, tuple(remarks))
+
+    def _ways(self, target: str, family: str, remarks: list[Remark]) -> tuple[Way, ...]:
+        """The ways to a destination; without any those of before: to lose a path is no reason to
+        change an address.
+        """
+        if self._lookup is None:
+            remarks.append(Remark(family, f"route-to {target}: no kernel to ask"))
+            return ()
+        try:
+            found = self._lookup.ways(target, self._guide.vrf)
+            failure = found.failure
+        except OSError as error:
+            failure = f"the kernel cannot be asked: {error.strerror or error}"
+        if failure:
+            last = self._last.get(target, ())
+            kept = ", what was found before stays" if last else ""
+            remarks.append(Remark(family, f"route-to {target}: {failure}{kept}"))
+            return last
+        if found.local:
+            remarks.append(Remark(family, f"route-to {target}: it is an address of this host"))
+        self._last[target] = found.ways
+        return found.ways
+
+
+class Guidance:
+    """All selections that are guided."""
+
+    def __init__(
+        self,
+        guides: Mapping[str, Guide],
+        helpers: Helpers,
+        engine: Engine,
+        before: Guidance | None = None,
+    ) -> None:
+        """`before` had the guides of the last configuration: what it found out stays good for a
+        guide that is the same.
+        """
+        self._guides = dict(guides)
+        self._lookup = helpers.lookup
+        self._resolver = helpers.resolver
+        self._engine = engine
+        self._found: dict[str, Found] = {}
+        self._routes = {
+            name: RouteTo(guide, helpers.lookup)
+            for name, guide in guides.items()
+            if guide.mode == modes.ROUTE_TO and guide.targets
+        }
+        self._named = [name for name, guide in guides.items() if guide.host]
+        self._scoped = {name: guide.vrf for name, guide in guides.items() if guide.vrf}
+        self._lookups = -1
+        self._answer: Answer | None = None
+        if before is not None:
+            self._take_over(before)
+
+    def _take_over(self, before: Guidance) -> None:
+        if self._resolver is before._resolver:
+            self._answer = before._answer
+        for name, guide in self._guides.items():
+            if guide._replace(extra=0) != before.guide(name)._replace(extra=0):
+                continue
+            if name in before._found:
+                self._found[name] = before._found[name]
+            if name in before._routes:
+                self._routes[name] = before._routes[name]
+        if self._answer is not None and self._resolver is not None:
+            for name in self._named:
+                self._found.setdefault(name, _resolved(self._resolver.name, "", self._answer))
+
+    @property
+    def targets(self) -> tuple[Network, ...]:
+        """All destinations, for Engine.set_targets()."""
+        guides = (self._guides[name] for name in self._routes)
+        return tuple(
+            dict.fromkeys(host_network(target) for guide in guides for target in guide.targets)
+        )
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """Selections whose first answer, or its failure, is still to come."""
+        waits = self._resolver is not None and self._resolver.pending
+        return frozenset(self._named) if waits else frozenset()
+
+    @property
+    def deadline(self) -> int:
+        """CLOCK_BOOTTIME of the next thing that is due by itself."""
+        return self._resolver.deadline if self._named and self._resolver is not None else NEVER
+
+    def guide(self, name: str) -> Guide:
+        """What was asked for."""
+        return self._guides.get(name, _UNGUIDED)
+
+    def found(self, name: str) -> Found:
+        """What a selection's list stands for now."""
+        return self._found.get(name, _NOTHING)
+
+    def step(
+        self, now: int, policies: Mapping[str, PolicyTable], incumbents: Incumbents
+    ) -> dict[str, PolicyTable]:
+        """Ask whatever has to be asked; the tables that became other ones."""
+        if not (self._routes or self._named or self._scoped):
+            return {}
+        if self._routes or self._scoped:
+            lookups = self._engine.lookups()
+            if lookups != self._lookups:
+                self._lookups = lookups
+                for name, route in self._routes.items():
+                    self._found[name] = route.ask(incumbents(name))
+        if self._named:
+            self._resolve(now)
+        changed = {}
+        for name, policy in policies.items():
+            wanted = policy
+            if name in self._found:
+                wanted = wanted._replace(mode_networks=self._found[name].networks)
+            if name in self._scoped:
+                table = self._engine.vrf_table(self._scoped[name])
+                wanted = wanted._replace(table=table or TABLE_NOWHERE)
+            if wanted is not policy and wanted != policy:
+                changed[name] = wanted
+        return changed
+
+    def again(self) -> None:
+        """Ask everything anew at the next step."""
+        self._lookups = -1
+        if self._resolver is not None:
+            self._resolver.again()
+
+    def _resolve(self, now: int) -> None:
+        if self._resolver is None:
+            for name in self._named:
+                text = f"dns: nobody resolves {self._guides[name].host} here"
+                self._found[name] = Found((), {}, _of_both(text))
+            return
+        answer = self._resolver.step(now)
+        if answer is None:
+            return
+        if not answer.failure:
+            self._answer = answer
+        for name in self._named:
+            self._found[name] = _resolved(self._resolver.name, answer.failure, self._answer)
+
+
+_UNGUIDED = Guide()
+_NOTHING = Found()
+
+
+def _resolved(host: str, failure: str, last: Answer | None) -> Found:
+    """The addresses of a name; where it cannot be resolved those of before."""
+    addresses = last.addresses if last is not None else ()
+    words = {host_network(address): f"address of {host}" for address in addresses}
+    if not failure:
+        return Found(tuple(words), words)
+    kept = ", what was found before stays" if addresses else ""
+    return Found(tuple(words), words, _of_both(f"dns: {host}: {failure}{kept}"))
+
+
+def _of_both(text: str) -> tuple[Remark, ...]:
+    return tuple(Remark(family, text) for family in FAMILIES)
