@@ -188,7 +188,8 @@ enum at_phase {
 	AT_DUMP_FAIL, /* incomplete: keep what there is */
 };
 
-#define AT_DUMP_AUDIT (1u << 0) /* count every difference as drift */
+#define AT_DUMP_AUDIT	 (1u << 0) /* count every difference as drift */
+#define AT_DUMP_UNPROVEN (1u << 1) /* END of routes: perhaps the kernel stopped at one too large */
 
 struct at_dump {
 	__u32 scope;   /* enum at_scope */

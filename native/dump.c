@@ -37,6 +37,8 @@ struct dump {
 	uint32_t table;	  /* of the request under way */
 	int sock;
 	int strict;	 /* the kernel filters */
+	int proven;	 /* the table under way has no more than what was read */
+	uint32_t found;	 /* AT_DUMP_UNPROVEN: some table was not proven so */
 	int interrupted; /* lists changed between two parts of the answer */
 };
 
@@ -202,14 +204,17 @@ static int is_empty(const struct dump *d, int error)
 	return d->scope == AT_SCOPE_NEXTHOP && error == -EINVAL; /* before Linux 5.3 */
 }
 
-static int finish(const struct dump *d, const uint8_t *msg, size_t len)
+static int finish(struct dump *d, const uint8_t *msg, size_t len)
 {
 	int error = 0;
 
 	/* Since Linux 4.20 the end of a dump carries its error. */
 	if (len >= NLMSG_LENGTH(sizeof(error)))
 		memcpy(&error, msg + NLMSG_HDRLEN, sizeof(error));
-	return error < 0 && !is_empty(d, error) ? error : STEP_DONE;
+	if (error < 0 && !is_empty(d, error))
+		return error;
+	d->proven = error < 0;
+	return STEP_DONE;
 }
 
 static int malformed(const struct dump *d)
@@ -251,7 +256,7 @@ static int take(const struct dump *d, const uint8_t *msg, size_t len, uint64_t n
  * the first other destination ends it. IPv6 shows ::/0 last: of all others
  * nothing but the header is read.
  */
-static int pass_prefix(const struct dump *d, const uint8_t *msg, size_t len)
+static int pass_prefix(struct dump *d, const uint8_t *msg, size_t len)
 {
 	static const uint8_t zero[16];
 	const struct at_header *head = (const void *)d->source->record;
@@ -261,10 +266,13 @@ static int pass_prefix(const struct dump *d, const uint8_t *msg, size_t len)
 		return STEP_MORE;
 	if (at_parse(msg, len, 0, AT_F_DUMP, d->source->record) <= 0)
 		return STEP_MORE;
-	return memcmp(route->dst, zero, sizeof(zero)) ? STEP_DONE : STEP_MORE;
+	if (!memcmp(route->dst, zero, sizeof(zero)))
+		return STEP_MORE;
+	d->proven = 1;
+	return STEP_DONE;
 }
 
-static int take_route(const struct dump *d, const uint8_t *msg, size_t len, uint64_t now)
+static int take_route(struct dump *d, const uint8_t *msg, size_t len, uint64_t now)
 {
 	struct rtmsg rtm;
 
@@ -367,12 +375,16 @@ static int attempt(struct dump *d, uint32_t table, uint32_t flags, int last)
 	if (err < 0)
 		return err;
 	d->interrupted = 0;
+	d->found = 0;
 	mark(d, AT_DUMP_BEGIN, table, flags, 0);
 	if (is_route(d->scope) && !table)
 		n = at_engine_tables(d->source->engine, tables, TABLES_MAX);
 	for (size_t i = 0; i < n && err == 0 && (last || !d->interrupted); i++) {
 		d->table = tables[i];
+		d->proven = 0;
 		err = dump_once(d, last);
+		if (is_route(d->scope) && !d->proven)
+			d->found = AT_DUMP_UNPROVEN;
 	}
 	if (err == 0)
 		err = at_source_catch_up(d->source);
@@ -396,6 +408,9 @@ int at_source_dump(struct at_source *s, uint32_t scope, uint32_t ifindex, uint32
 	if (err < 0)
 		s->counters.dump_failures[scope]++;
 	/* An interrupted dump may have missed what was there all the time, so it sweeps nothing. */
-	mark(&d, err < 0 ? AT_DUMP_FAIL : AT_DUMP_END, table, flags, -err);
+	if (err < 0)
+		mark(&d, AT_DUMP_FAIL, table, flags, -err);
+	else
+		mark(&d, AT_DUMP_END, table, flags | d.found, 0);
 	return err;
 }

@@ -321,6 +321,28 @@ static void sweep_routes(struct at_engine *e, struct dump *d, int f)
 	at_routes_compact(e, false);
 }
 
+/*
+ * Whether what a dump of routes did not show includes one that may be too large for any answer: the
+ * kernel ends a dump there, without an error. How large it is nobody knows who has 64 of its legs.
+ */
+static bool lacks_large(const struct at_engine *e, const struct dump *d, int f)
+{
+	const struct rkey *k;
+	uint32_t i, at;
+
+	for (i = 0; i < e->n_rkeys; i++) {
+		k = e->rkeys[i];
+		if (AT_INDEX(k->family) != f || (d->table && k->table != d->table) ||
+		    k->changed_ns >= d->begin_ns)
+			continue;
+		for (at = k->seen == d->gen ? k->shown : 0; at < k->n; at++) {
+			if (k->alias[at]->n_legs == AT_LEGS_MAX && !k->alias[at]->nh_id)
+				return true;
+		}
+	}
+	return false;
+}
+
 static void sweep(struct at_engine *e, uint32_t scope)
 {
 	struct dump *d = &e->dumps[scope];
@@ -385,8 +407,9 @@ static void fail(struct at_engine *e, uint32_t scope, uint32_t ifindex, uint32_t
 	at_lost(e, scope, ifindex, table);
 }
 
-static void end(struct at_engine *e, uint32_t scope)
+static void end(struct at_engine *e, const struct at_dump *v)
 {
+	uint32_t scope = v->scope;
 	struct dump *d = &e->dumps[scope];
 
 	if (scope == AT_SCOPE_LINK)
@@ -404,6 +427,11 @@ static void end(struct at_engine *e, uint32_t scope)
 	if (is_suspicious(e, scope, d)) {
 		e->suspicious |= 1u << scope;
 		fail(e, scope, d->ifindex, d->table);
+		return;
+	}
+	if (v->flags & AT_DUMP_UNPROVEN && scope >= AT_SCOPE_ROUTE4 &&
+	    lacks_large(e, d, scope == AT_SCOPE_ROUTE6)) {
+		fail(e, scope, 0, d->table);
 		return;
 	}
 	if (!d->ifindex && !d->table)
@@ -425,7 +453,7 @@ int at_dump_apply(struct at_engine *e, const struct record *r)
 		begin(e, v);
 		break;
 	case AT_DUMP_END:
-		end(e, v->scope);
+		end(e, v);
 		break;
 	default:
 		if (d->open)

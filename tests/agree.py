@@ -41,7 +41,18 @@ from tests.build import (
     truncated,
 )
 from tracker.address import host_network, parse_network
-from tracker.capture.record import Addr, Leg, Link, Nexthop, Op, Payload, Record, Route, Task
+from tracker.capture.record import (
+    LEGS_MAX,
+    Addr,
+    Leg,
+    Link,
+    Nexthop,
+    Op,
+    Payload,
+    Record,
+    Route,
+    Task,
+)
 from tracker.model import AF_INET, AF_INET6, Criterion, Fallback, Network, PolicyTable
 from tracker.policy.compile import default_route_policy
 
@@ -264,7 +275,7 @@ class Maker:
         family = self.family()
         return route(
             family=family,
-            legs=tuple(self.leg(family) for _ in range(self.one((1, 1, 1, 2, 2, 3, 0)))),
+            legs=tuple(self.leg(family) for _ in range(self.one(_LEGS))),
             metric=self.one((0, 5, 5, 5, 1024)),
             table=self.one((MAIN,) * 6 + (7, 9)),
             src=self.one(LOCAL[family]) if self.chance(30) else "",
@@ -358,6 +369,7 @@ class Maker:
 
 
 _FEW = (1, 1, 2, 3)
+_LEGS = (1, 1, 1, 2, 2, 3, 0) * 5 + (LEGS_MAX - 1, LEGS_MAX)
 
 _BACKWARDS = tuple(
     criterion for criterion in reversed(Criterion) if criterion is not Criterion.ADDRESS

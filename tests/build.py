@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tracker.address import host_network, parse, parse_network
 from tracker.capture.record import (
     DUMP_AUDIT,
+    DUMP_UNPROVEN,
     F_DUMP,
     F_TRUNCATED,
     FOREVER,
@@ -223,9 +224,10 @@ def begin(scope: Scope, *, ifindex: int = 0, table: int = 0, audit: bool = False
     return Record(Header(), Dump(scope, Phase.BEGIN, ifindex, table, flags))
 
 
-def end(scope: Scope) -> Record:
-    """A dump is complete."""
-    return Record(Header(), Dump(scope, Phase.END))
+def end(scope: Scope, *, unproven: bool = False) -> Record:
+    """A dump is complete, as far as that is known."""
+    flags = DUMP_UNPROVEN if unproven else 0
+    return Record(Header(), Dump(scope, Phase.END, flags=flags))
 
 
 def fail(scope: Scope, *, ifindex: int = 0, table: int = 0) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from tracker.policy.compile import default_route_policy
 from tracker.profiles import live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.netns.namespace import Namespace
     from tracker.capture.base import Source
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 LEGS = 1000
 """16 or 28 bytes each: less than the 32 KiB that the kernel makes at most."""
+LARGER_THAN_ANY_ANSWER = 2100
 
-
-SOURCES = {
+SOURCES: dict[str, Callable[[], Source]] = {
     "netlink": lambda: NetlinkSource(NativeEngine()),
     "pyroute2": lambda: Pyroute2Source(ReferenceEngine()),
 }
@@ -52,8 +53,7 @@ def rtnl(host: Namespace, router: Namespace) -> Iterator[Rtnl]:
 @pytest.fixture(params=SOURCES)
 def source(request: pytest.FixtureRequest, rtnl: Rtnl) -> Iterator[Source]:
     """Knows nothing yet."""
-    make: Callable[[], Source] = SOURCES[request.param]
-    source = make()
+    source = SOURCES[request.param]()
     source.engine.set_policy(0, default_route_policy(families=FAMILIES))
     source.engine.set_policy(1, default_route_policy(families=FAMILIES, table=OTHER_TABLE))
     yield source
@@ -94,6 +94,20 @@ def test_a_route_over_many_gateways_does_not_end_a_dump(rtnl: Rtnl, source: Sour
         (AF_INET6, 10): LEGS_MAX,
         (AF_INET6, 500): 1,
     }
+
+
+@pytest.mark.parametrize("table", [254, OTHER_TABLE])
+def test_a_route_larger_than_any_answer_stays_once_it_was_announced(
+    rtnl: Rtnl, source: Source, table: int
+) -> None:
+    """The dump of it ends without an error, and without what comes behind it."""
+    assert source.dump(Scope.ROUTE4)
+    add(rtnl, gateways("192.0.2.20", LARGER_THAN_ANY_ANSWER), 10, table)
+    add(rtnl, gateways("192.0.2.20", 1), 500, table)
+    source.drain()
+    source.dump(Scope.ROUTE4)
+    assert routes(source.engine) == {(AF_INET, 10): LEGS_MAX, (AF_INET, 500): 1}
+    assert Scope.ROUTE4 in {dirty.scope for dirty in source.engine.dirty() if dirty.lost}
 
 
 def test_a_large_group_of_nexthops_does_not_end_a_dump(rtnl: Rtnl, source: Source) -> None:

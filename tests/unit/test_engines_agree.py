@@ -191,7 +191,8 @@ class Engines(RuleBasedStateMachine):
     @rule(seed=seeds)
     def end(self, seed: int) -> None:
         make = Maker(seed)
-        self.send(end(make.one(list(Scope))), pause=make.pause())
+        scope = make.one(list(Scope))
+        self.send(end(scope, unproven=make.chance(50)), pause=make.pause())
 
     @rule(seed=seeds, scope=st.sampled_from(Scope))
     def dump(self, seed: int, scope: Scope) -> None:
@@ -209,7 +210,7 @@ class Engines(RuleBasedStateMachine):
         mark = begin(scope, audit=make.chance(50))
         self.send(mark, *shown[:half], pause=make.pause())
         self.send(*between, *shown[half:])
-        self.send(end(scope))
+        self.send(end(scope, unproven=make.chance(50)))
 
     # Time and answers.
 

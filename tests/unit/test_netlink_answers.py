@@ -22,6 +22,7 @@ from tests.unit.netlink_hooks import (
     table_of,
 )
 from tracker.capture.payload import (
+    DUMP_UNPROVEN,
     F_DUMP,
     Addr,
     Dump,
@@ -267,6 +268,40 @@ def test_ipv4_default_routes_are_read_from_the_first_entries_alone(kernel: Kerne
     assert entries(records) == [route(), route(metric=100)]
     assert phases(records) == [Phase.BEGIN, Phase.END]
     assert table_of(kernel.requests[0]) == MAIN
+
+
+@pytest.mark.parametrize(
+    ("scope", "answer", "unproven"),
+    [
+        (Scope.ROUTE4, [shown(route()) + shown(route(bytes([10, 0, 0, 0]), 8)), done()], False),
+        (Scope.ROUTE4, [shown(route()) + shown(route(b"", 1)), done()], True),
+        (Scope.ROUTE4, [shown(route()), done()], True),
+        (Scope.ROUTE4, [done()], True),
+        (Scope.ROUTE4, [done(errno.ENOENT)], False),
+        (Scope.ROUTE6, [shown(route(family=10)) + done()], True),
+        (Scope.ADDR4, [shown(addr(1)) + done()], False),
+    ],
+    ids=["other", "behind 0.0.0.0/1", "defaults alone", "empty", "no table", "IPv6", "addresses"],
+)
+def test_a_dump_of_routes_tells_whether_it_saw_what_comes_behind_them(
+    kernel: Kernel, scope: Scope, answer: list[bytes | int], unproven: bool
+) -> None:
+    """A route too large for an answer ends one without an error."""
+    kernel.answers = [answer]
+    assert kernel.dump(scope) == 0
+    last = kernel.applied()[-1].payload
+    assert isinstance(last, Dump)
+    assert (last.phase, last.flags) == (Phase.END, DUMP_UNPROVEN if unproven else 0)
+
+
+def test_one_table_of_which_no_end_was_seen_makes_the_dump_unproven(kernel: Kernel) -> None:
+    policy = kernel.ffi.new("struct at_policy *", {"families": 3, "table": 100})
+    assert kernel.lib.at_engine_set_policy(kernel.engine, 1, policy) == 0
+    kernel.answers = [[done()], [shown(route()) + shown(route(bytes([10, 0, 0, 0]), 8))]]
+    assert kernel.dump(Scope.ROUTE4) == 0
+    last = kernel.applied()[-1].payload
+    assert isinstance(last, Dump)
+    assert last.flags == DUMP_UNPROVEN
 
 
 def test_a_kernel_that_does_not_filter_is_read_to_the_end(kernel: Kernel) -> None:

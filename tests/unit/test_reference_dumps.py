@@ -24,8 +24,8 @@ from tests.build import (
     policy,
     route,
 )
-from tracker.capture.record import Op, Record, describe, iter_records
-from tracker.model import Dirty, Scope
+from tracker.capture.record import LEGS_MAX, Op, Record, describe, iter_records
+from tracker.model import AF_INET6, Dirty, Scope
 
 ETH0, ETH1 = link(2, "eth0"), link(3, "eth1")
 TEN, TWENTY = addr("192.0.2.10/24", 2), addr("192.0.2.20/24", 3)
@@ -318,6 +318,60 @@ def test_an_empty_dump_of_one_link_is_believed(host: Host) -> None:
 def test_an_empty_dump_is_believed_where_nothing_was(host: Host) -> None:
     host.dump(Scope.ADDR4)
     assert host.dirt() == []
+
+
+# Dumps that may have ended at a route too large for an answer
+
+LARGE = route(legs=tuple(leg(2, f"192.0.2.{n}") for n in range(LEGS_MAX)))
+LARGE6 = route(family=AF_INET6, legs=tuple(leg(2, f"fe80::{n + 1:x}") for n in range(LEGS_MAX)))
+
+
+def end_dump(host: Host, scope: Scope, *shown: Record, unproven: bool, table: int = 0) -> None:
+    host.send(begin(scope, table=table), *map(entry, shown), end(scope, unproven=unproven))
+
+
+@pytest.mark.parametrize(("scope", "large"), [(Scope.ROUTE4, LARGE), (Scope.ROUTE6, LARGE6)])
+def test_a_large_route_that_may_not_fit_any_answer_stays(
+    host: Host, scope: Scope, large: Record
+) -> None:
+    host.send(large, OTHER)
+    for _ in range(3):
+        end_dump(host, scope, unproven=True)
+        assert sorted(state(host)) == sorted(lines(large, OTHER))
+        assert host.dirt() == [lost(scope)]
+
+
+def test_a_dump_of_a_table_says_nothing_of_large_routes_in_others(host: Host) -> None:
+    host.engine.set_policy(1, policy(table=7))
+    host.clean()
+    host.send(LARGE, route(via="192.0.2.1", oif=2, table=7))
+    end_dump(host, Scope.ROUTE4, unproven=True, table=7)
+    assert state(host) == lines(LARGE)
+
+
+@pytest.mark.parametrize(
+    ("known", "shown", "unproven"),
+    [
+        (LARGE, [], False),
+        (LARGE, [DEFAULT], True),
+        (route(legs=(leg(2, "192.0.2.1"),) * (LEGS_MAX - 1)), [], True),
+        (route(legs=(leg(2, "192.0.2.1"),) * LEGS_MAX, nh_id=4), [], True),
+    ],
+    ids=["whole", "another in its place", "not large", "a nexthop object"],
+)
+def test_other_routes_that_are_not_shown_are_gone(
+    host: Host, known: Record, shown: list[Record], unproven: bool
+) -> None:
+    host.send(known)
+    end_dump(host, Scope.ROUTE4, *shown, unproven=unproven)
+    assert state(host) == lines(*shown)
+
+
+def test_an_event_for_a_large_route_leaves_the_dump_doubtful(host: Host) -> None:
+    """It need not be told twice that the route is there."""
+    host.send(begin(Scope.ROUTE4), LARGE, end(Scope.ROUTE4, unproven=True))
+    assert state(host) == lines(LARGE)
+    assert host.dirt() == [Dirty(Scope.ROUTE4, 0, 0, lost=False, rule=9)]
 
 
 # Audits

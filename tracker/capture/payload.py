@@ -19,6 +19,7 @@ F_UNTRUSTED = 1 << 3
 F_KERNEL = 1 << 4
 
 DUMP_AUDIT = 1 << 0
+DUMP_UNPROVEN = 1 << 1
 
 FOREVER = 0xFFFFFFFF
 """A lifetime that does not end."""

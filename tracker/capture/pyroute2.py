@@ -25,6 +25,7 @@ from tracker.capture.base import Wake
 from tracker.capture.priming import READ_BYTES, prime
 from tracker.capture.record import (
     DUMP_AUDIT,
+    DUMP_UNPROVEN,
     F_DUMP,
     Dump,
     Header,
@@ -76,6 +77,8 @@ class Pyroute2Source:
         """What the last dump that failed ran into."""
         self._counts: dict[str, int] = {"malformed": 0, "overruns": 0, "tap_lost": 0}
         self._seq = 0
+        self._unproven = 0
+        """DUMP_UNPROVEN where nothing told that the last dump of routes was whole."""
         self._tap = bytearray()
         self._tap_size = 0
         self._targets: tuple[Network, ...] = ()
@@ -187,7 +190,9 @@ class Pyroute2Source:
             if not interrupted or attempt == _ATTEMPTS - 1:
                 break
         phase = Phase.FAIL if error else Phase.END
-        self._apply(Record(Header(boot_ns=boot_ns()), mark._replace(phase=phase, error=error)))
+        flags = mark.flags if error else mark.flags | self._unproven
+        done = mark._replace(phase=phase, error=error, flags=flags)
+        self._apply(Record(Header(boot_ns=boot_ns()), done))
         if error:
             self.dump_error = os.strerror(error)
             self._count(f"dump_failures.{scope.name.lower()}")
@@ -283,6 +288,7 @@ class Pyroute2Source:
         if mark.scope in (Scope.ROUTE4, Scope.ROUTE6) and not mark.table:
             tables = self.engine.tables()
         interrupted = False
+        self._unproven = 0
         entries: list[Record] = []
         for table in tables:
             interrupted |= self._read_table(mark, table, entries)
@@ -291,7 +297,7 @@ class Pyroute2Source:
 
     def _read_table(self, mark: Dump, table: int, entries: list[Record]) -> bool:
         """One request, on a socket of its own: an answer may be left before its end."""
-        interrupted = False
+        interrupted = proven = False
         with contextlib.closing(IPRoute(strict_check=True)) as ipr:
             asked = _plain_socket(ipr)
             asked.bind((0, 0))
@@ -300,15 +306,18 @@ class Pyroute2Source:
             for data, head in _answer(asked):
                 interrupted |= bool(head.flags & _NLM_F_DUMP_INTR)
                 if head.type in (_NLMSG_DONE, _NLMSG_ERROR):
-                    _check_end(mark, data, head)
+                    proven = _says_nothing_there(mark, data, head)
                     break
                 if self._is_other(mark, data, head):
-                    if _is_behind_defaults(mark, data, head):
+                    proven = _is_behind_defaults(mark, data, head)
+                    if proven:
                         break
                     continue
                 entry = self._entry(mark, table, data, head)
                 if entry is not None:
                     entries.append(entry)
+        if mark.scope in (Scope.ROUTE4, Scope.ROUTE6) and not proven:
+            self._unproven = DUMP_UNPROVEN
         return interrupted
 
     def _is_other(self, mark: Dump, data: bytes, head: messages.MessageHead) -> bool:
@@ -378,14 +387,17 @@ def _answer(asked: socket.socket) -> Iterator[tuple[bytes, messages.MessageHead]
             raise _DumpFailed(errno.EBADMSG) from None
 
 
-def _check_end(mark: Dump, data: bytes, head: messages.MessageHead) -> None:
-    """Raise _DumpFailed for an error that does not just say: there is nothing of this kind."""
+def _says_nothing_there(mark: Dump, data: bytes, head: messages.MessageHead) -> bool:
+    """Whether an end has an error that just says: there is nothing of this kind.
+
+    Raises _DumpFailed for any other error.
+    """
     number = 0
     if head.length >= 20:
         (number,) = struct.unpack_from("=i", data, head.offset + 16)
     error = -number
     if error <= 0:
-        return
+        return False
     scope = mark.scope
     no_family = error in (errno.EAFNOSUPPORT, errno.EOPNOTSUPP)
     empty = (
@@ -396,6 +408,7 @@ def _check_end(mark: Dump, data: bytes, head: messages.MessageHead) -> None:
     )
     if not empty:
         raise _DumpFailed(error)
+    return True
 
 
 def _is_behind_defaults(mark: Dump, data: bytes, head: messages.MessageHead) -> bool:

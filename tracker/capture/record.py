@@ -9,6 +9,7 @@ from typing import Any
 from tracker.address import text
 from tracker.capture.payload import (
     DUMP_AUDIT,
+    DUMP_UNPROVEN,
     F_DUMP,
     F_KERNEL,
     F_TASK,
@@ -42,6 +43,7 @@ from tracker.model import AF_INET, AF_INET6, Scope
 
 __all__ = [
     "DUMP_AUDIT",
+    "DUMP_UNPROVEN",
     "FOREVER",
     "F_DUMP",
     "F_KERNEL",

@@ -7,8 +7,10 @@ from collections.abc import Hashable, Iterable
 from typing import TypeAlias
 
 from tracker.capture.record import (
+    DUMP_UNPROVEN,
     F_DUMP,
     F_TRUNCATED,
+    LEGS_MAX,
     Addr,
     Dump,
     Flush,
@@ -203,14 +205,17 @@ class Applier:
             if mark.scope is Scope.LINK:
                 self._name_claimed = False
             if mark.scope in dumps.open:
-                self._end(mark.scope)
+                self._end(mark)
             else:
                 self.ignored += 1
 
-    def _end(self, scope: Scope) -> None:
+    def _end(self, mark: Dump) -> None:
+        scope = mark.scope
         of_routes = scope in ROUTE_SCOPE.values()
         known = bool(of_routes or self.state.values(scope))
-        dump = self.state.dumps.end(scope, known=known)
+        unproven = of_routes and bool(mark.flags & DUMP_UNPROVEN)
+        large = unproven and self._lacks_large(self.state.dumps.open[scope])
+        dump = self.state.dumps.end(scope, known=known, believed=not large)
         if dump is None:
             return
         if of_routes:
@@ -227,12 +232,26 @@ class Applier:
                 self.state.dumps.differs(dump, key, as_record(value, self.state, Op.DEL))
                 del values[key]
 
+    def _lacks_large(self, dump: OpenDump) -> bool:
+        """Whether it did not show a route that may be too large for any answer: the kernel ends a
+        dump there, without an error. How large it is nobody knows who has 64 of its legs.
+        """
+        return any(
+            len(alias.legs) == LEGS_MAX and not alias.nh_id
+            for key, aliases in self.state.routes.items()
+            if self._covers(dump, key) and self.state.dumps.untouched(dump, key)
+            for alias in aliases[dump.shown[key] :]
+        )
+
+    @staticmethod
+    def _covers(dump: OpenDump, key: RouteKey) -> bool:
+        return ROUTE_SCOPE[key.family] is dump.scope and dump.place.table in (0, key.table)
+
     def _sweep_routes(self, dump: OpenDump) -> None:
         state = self.state
         for key, aliases in sorted(state.routes.items()):
             shown = dump.shown[key]
-            covered = ROUTE_SCOPE[key.family] is dump.scope and dump.place.table in (0, key.table)
-            if not covered or shown >= len(aliases):
+            if not self._covers(dump, key) or shown >= len(aliases):
                 continue
             if state.dumps.untouched(dump, key):
                 gone = route_of(key, aliases[shown], state.now)

@@ -199,10 +199,10 @@ class Dumps:
         place = dump.place if dump else place_of(mark)
         self.mark(mark.scope, place.ifindex, place.table, lost=True)
 
-    def end(self, scope: Scope, *, known: bool) -> OpenDump | None:
+    def end(self, scope: Scope, *, known: bool, believed: bool = True) -> OpenDump | None:
         """Close a dump. Returns it if what it did not show is to be swept.
 
-        `known`: the state has entries in the scope.
+        `known`: the state has entries in the scope. Not `believed`: it counts as failed.
         """
         dump = self.open[scope]
         if dump.voided:
@@ -210,7 +210,7 @@ class Dumps:
             self.voided[scope] += 1
             return None
         del self.open[scope]
-        if self._is_suspicious(dump, known=known):
+        if not believed or self._is_suspicious(dump, known=known):
             self.mark(scope, dump.place.ifindex, dump.place.table, lost=True)
             return None
         return dump
