@@ -49,13 +49,15 @@ class Follower:
         """The next best, as many as are asked for."""
         self._looked: tuple[object, ...] = ()
         """What `_others` and `_extra` stand on."""
-        self._looked_at = 0
+        self._noticed: int | None = None
+        """When it was seen that they stand on something that has changed."""
 
     def look_around(self, engine: Engine, about: About, now: int) -> int:
         """See what a mode takes beside the answer, and the further addresses that are wanted.
 
-        All rows are looked at, so only once a second while the answer stays. When to look again,
-        NEVER = when something wakes us up.
+        All rows are looked at, which takes longer than a decision: so, but for the first time, a
+        second after a change and not before. When to look again, NEVER = when something wakes us
+        up.
         """
         decider, view, extra = self.decider, self.view, about.guide.extra
         narrow = about.policy.narrows(AF_OF[self.family])
@@ -68,10 +70,14 @@ class Follower:
             again = now + REMARKS_NS
         looked = decider.address, view.last_change_ns, about.policy, extra
         if looked == self._looked:
+            self._noticed = None
             return again
-        if self._looked[:1] == looked[:1] and now < self._looked_at + REMARKS_NS:
-            return self._looked_at + REMARKS_NS
-        self._looked, self._looked_at = looked, now
+        if self._looked:
+            if self._noticed is None:
+                self._noticed = now
+            if now < self._noticed + REMARKS_NS:
+                return self._noticed + REMARKS_NS
+        self._looked, self._noticed = looked, None
         rows = engine.rows(self.index, self.family)
         self._extra, self._others = around(rows, decider.address, about.policy, extra)
         return again
@@ -91,10 +97,11 @@ class Follower:
                 expected=expected,
                 guide=about.guide,
                 found=about.found,
-                others=self._others,
+                others=self._beside(self._others),
             )
         texts, ambiguous = self._remarks
-        stale = stale or decider.state is State.LOST or decider.unsettled
+        lost = decider.state is State.LOST
+        stale = stale or lost or decider.unsettled
         return Choice(
             family=self.family,
             address=decider.shown,
@@ -107,8 +114,12 @@ class Follower:
             warnings=texts,
             ambiguous=ambiguous,
             # Where an answer is lost nobody is left, further addresses least of all.
-            extra=() if decider.shown is None or decider.state is State.LOST else self._extra,
+            extra=self._beside(self._extra) if decider.shown and not lost else (),
         )
+
+    def _beside(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """Without the answer, which may have been another one when we looked."""
+        return tuple(row for row in rows if row.address != self.decider.address)
 
     def reason(self, about: About) -> str:
         """Why this address, or why none."""
