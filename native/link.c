@@ -216,6 +216,7 @@ int at_link_put(struct at_engine *e, const struct at_link *value, bool event)
 	store(e, slot, value);
 	if (event) {
 		l->changed_ns = e->now;
+		l->ahead_ns = 0;
 		if (value->name[0] && strcmp(old.name, value->name) && !e->name_clash &&
 		    name_is_taken(e, slot)) {
 			e->name_clash = true;

@@ -95,10 +95,30 @@ static bool link_differs(const struct at_link *a, const struct at_link *b)
 	       a->type != b->type || strcmp(a->name, b->name) || strcmp(a->kind, b->kind);
 }
 
+/*
+ * Carrier is shown by dumps at once, but announced up to a second later (linkwatch), and routes and
+ * nexthops follow the announcement. So an audit that runs between the two finds no drift, and
+ * leaves these flags as they were; one that finds the same later, does. *v is then as announced.
+ */
+static void as_announced(struct at_engine *e, struct link *l, struct at_link *v)
+{
+	struct at_link told = *v;
+	uint64_t since = l->ahead_ns ? l->ahead_ns : e->now;
+
+	told.flags = (v->flags & ~AT_LATE_FLAGS) | (l->value.flags & AT_LATE_FLAGS);
+	l->ahead_ns = 0;
+	if (told.flags == v->flags || link_differs(&l->value, &told) ||
+	    e->now - since >= AT_LATE_NS)
+		return;
+	l->ahead_ns = since;
+	*v = told;
+}
+
 static int entry_link(struct at_engine *e, const struct record *r)
 {
 	const struct dump *d = &e->dumps[AT_SCOPE_LINK];
-	const struct at_link *v = r->payload;
+	struct at_link shown = *(const struct at_link *)r->payload;
+	const struct at_link *v = &shown;
 	uint32_t slot = at_link_find(e, v->ifindex);
 	struct link *l = slot == AT_NONE ? NULL : &e->links[slot];
 	struct tomb key;
@@ -114,6 +134,10 @@ static int entry_link(struct at_engine *e, const struct record *r)
 		e->counters.ignored++;
 		return 0;
 	}
+	if (l && l->known && d->audit)
+		as_announced(e, l, &shown);
+	else if (l)
+		l->ahead_ns = 0;
 	differs = !l || !l->known || link_differs(&l->value, v);
 	err = at_link_put(e, v, false);
 	if (err)

@@ -19,8 +19,11 @@
 #include "engine.h"
 #include "table.h"
 
-#define AT_LIVE		 (IFF_UP | AT_IFF_LOWER_UP)
-#define AT_IFF_LOWER_UP	 (1u << 16)  /* <net/if.h> lacks it, <linux/if.h> collides with it */
+#define AT_LIVE		(IFF_UP | AT_IFF_LOWER_UP)
+#define AT_IFF_LOWER_UP (1u << 16) /* <net/if.h> lacks it, <linux/if.h> collides with it */
+/* Dumps show these before they are announced (linkwatch); what is not announced in time never is. */
+#define AT_LATE_FLAGS	 (IFF_RUNNING | AT_IFF_LOWER_UP | 1u << 17 /* IFF_DORMANT */)
+#define AT_LATE_NS	 5000000000ull
 #define AT_LOOKBACK_NS	 20000000ull /* a deletion this long before a dump may be older than it */
 #define AT_REAP_NS	 1000000000ull
 #define AT_DRIFTS_MAX	 16
@@ -34,6 +37,7 @@
 struct link {
 	struct at_link value;
 	uint64_t changed_ns;
+	uint64_t ahead_ns; /* an audit saw flags that no event has told yet; 0 = none did */
 	uint32_t head[2];  /* first address of each family */
 	uint32_t hosts[2]; /* how many of them have host length */
 	uint32_t next_free;

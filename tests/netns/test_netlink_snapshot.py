@@ -276,6 +276,20 @@ def test_links(host: Namespace, watched: Watched) -> None:
         watched.expect_what_ip_shows()
 
 
+def test_carrier_that_is_announced_late_is_no_drift(
+    host: Namespace, router: Namespace, watched: Watched
+) -> None:
+    """A bridge has the carrier of its port at once, and tells it with the next round of events."""
+    host.batch(["link add br0 type bridge", "link set br0 up", "link set eth1 master br0"])
+    watched.expect_what_ip_shows()
+    for state in ("down", "up", "down", "up"):
+        router.ip(f"link set eth1 {state}")
+        watched.resync()
+        assert watched.source.dump(Scope.LINK, audit=True)
+        assert watched.engine.counters()["drift.link"] == 0
+    watched.expect_what_ip_shows()
+
+
 ADDRESSES = [
     ["addr add 192.0.2.11/24 dev eth0", "addr add 192.0.2.12/24 dev eth0"],
     ["addr add 10.1.0.1 peer 10.1.0.2/32 dev eth0 metric 33"],

@@ -24,7 +24,7 @@ from tests.build import (
     policy,
     route,
 )
-from tracker.capture.record import LEGS_MAX, Op, Record, describe, iter_records
+from tracker.capture.record import LEGS_MAX, Op, Payload, Record, describe, iter_records
 from tracker.model import AF_INET6, Dirty, Scope
 
 ETH0, ETH1 = link(2, "eth0"), link(3, "eth1")
@@ -392,7 +392,8 @@ def drifts(host: Host) -> list[str]:
         (Scope.ADDR4, [TEN], [addr("192.0.2.10/24", 2, cstamp=7, valid=9)], 0),
         (Scope.ADDR6, [], [addr("2001:db8::1/64", 2, flags=TENTATIVE)], 0),
         (Scope.LINK, [ETH0], [link(2, "eth0", mtu=9000, lower=4)], 0),
-        (Scope.LINK, [ETH0], [link(2, "eth0", carrier=False)], 1),
+        (Scope.LINK, [ETH0], [link(2, "eth0", carrier=False)], 0),
+        (Scope.LINK, [ETH0], [link(2, "eth0", up=False)], 1),
         (Scope.LINK, [ETH0], [link(2, "eth9")], 1),
         (Scope.NEXTHOP, [nexthop(1, oif=2)], [nexthop(1, oif=3)], 1),
         (Scope.ROUTE4, [DEFAULT], [DEFAULT], 0),
@@ -419,6 +420,81 @@ def test_an_audit_counts_differing_keys(
     host.send(*(gone(record) for record in shown), *old)
     host.dump(scope, *shown)
     assert host.count(name) == drift, "only an audit counts"
+
+
+# Carrier, which the kernel announces late
+
+NO_CARRIER = link(2, "eth0", carrier=False)
+
+
+def known(host: Host) -> list[Payload]:
+    return [record.payload for record in iter_records(host.engine.snapshot())]
+
+
+@pytest.mark.parametrize(("before", "after"), [(ETH0, NO_CARRIER), (NO_CARRIER, ETH0)])
+def test_carrier_that_is_not_announced_yet_is_no_drift_and_has_no_effect(
+    host: Host, before: Record, after: Record
+) -> None:
+    host.send(before, nexthop(1, oif=2))
+    told = known(host)
+    host.dump(Scope.LINK, after, audit=True)
+    assert host.count("drift.link") == 0
+    assert drifts(host) == []
+    assert known(host) == told
+    assert host.view().last_change_ns < host.now
+
+
+def test_carrier_that_is_never_announced_is_drift_of_a_later_audit(host: Host) -> None:
+    host.send(ETH0)
+    host.dump(Scope.LINK, NO_CARRIER, audit=True)
+    host.now += 4000 * MS
+    host.dump(Scope.LINK, NO_CARRIER, audit=True)
+    assert host.count("drift.link") == 1
+    assert known(host) == [NO_CARRIER.payload]
+    assert drifts(host) == lines(NO_CARRIER)
+    host.dump(Scope.LINK, NO_CARRIER, audit=True)
+    assert host.count("drift.link") == 1
+
+
+def test_carrier_may_be_announced_for_as_long_as_the_kernel_takes(host: Host) -> None:
+    host.send(ETH0)
+    host.dump(Scope.LINK, NO_CARRIER, audit=True)
+    host.now += 3999 * MS
+    host.dump(Scope.LINK, NO_CARRIER, audit=True)
+    assert host.count("drift.link") == 0
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [ETH0],
+        [gone(ETH0), ETH0],
+        [begin(Scope.LINK), entry(ETH0), end(Scope.LINK)],
+        [begin(Scope.LINK, audit=True), entry(ETH0), end(Scope.LINK)],
+    ],
+    ids=["event", "made again", "dump", "audit"],
+)
+def test_what_is_heard_of_a_link_begins_the_time_anew(host: Host, between: list[Record]) -> None:
+    host.send(ETH0)
+    host.dump(Scope.LINK, NO_CARRIER, audit=True)
+    host.send(*between)
+    host.now += 60_000 * MS
+    host.dump(Scope.LINK, NO_CARRIER, audit=True)
+    assert host.count("drift.link") == 0
+
+
+def test_carrier_beside_another_difference_is_drift(host: Host) -> None:
+    host.send(ETH0)
+    renamed = link(2, "eth9", carrier=False)
+    host.dump(Scope.LINK, renamed, audit=True)
+    assert host.count("drift.link") == 1
+    assert known(host) == [renamed.payload]
+
+
+def test_a_dump_that_is_no_audit_shows_carrier_as_it_is(host: Host) -> None:
+    host.send(ETH0)
+    host.dump(Scope.LINK, NO_CARRIER)
+    assert known(host) == [NO_CARRIER.payload]
 
 
 def test_an_audit_names_what_differed(host: Host) -> None:

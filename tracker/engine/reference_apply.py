@@ -43,6 +43,11 @@ from tracker.model import AF_INET, NANOSECONDS, Scope
 
 IFA_F_TENTATIVE = 0x40
 
+LATE_FLAGS = 0x40 | 0x10000 | 0x20000
+"""IFF_RUNNING, IFF_LOWER_UP, IFF_DORMANT: dumps show them before they are announced (linkwatch)."""
+LATE_NS = 5 * NANOSECONDS
+"""An announcement that has not come by then does not come."""
+
 Known: TypeAlias = Addr | Link | Nexthop
 """Kinds with one value per key; a route key has a list."""
 
@@ -57,6 +62,8 @@ class Applier:
         self.flushed = 0
         self._name_claimed = False
         """Two links had one name since the last dump of links ended."""
+        self._ahead: dict[int, int] = {}
+        """When an audit saw late flags of a link that no event has told yet."""
 
     def apply(self, record: Record) -> None:
         """Apply one record."""
@@ -98,6 +105,8 @@ class Applier:
             self._value_entry(dump, key, value, record)
             return
         self.state.dumps.touch(scope, key, self.state.now, deleted=header.op is Op.DEL)
+        if isinstance(value, Link):
+            self._ahead.pop(value.ifindex, None)
         if header.op is Op.DEL:
             self._value_deleted(scope, key)
         elif isinstance(value, Link):
@@ -139,11 +148,25 @@ class Applier:
             return
         values = self.state.values(dump.scope)
         old = values.get(key)
+        if isinstance(value, Link):
+            value = self._as_announced(dump, old, value)
         if _differs(old, value):
             self.state.dumps.differs(dump, key, encode(record))
         values[key] = value
         if isinstance(value, Link):
             rules.link_changed(self.state, old, value)
+
+    def _as_announced(self, dump: OpenDump, old: Link | None, link: Link) -> Link:
+        """Carrier that an audit finds is no drift until the announcement is overdue."""
+        since = self._ahead.pop(link.ifindex, self.state.now)
+        if old is None or not dump.audit:
+            return link
+        told = link._replace(flags=link.flags & ~LATE_FLAGS | old.flags & LATE_FLAGS)
+        overdue = self.state.now - since >= LATE_NS
+        if told == link or _differs(old, told) or overdue:
+            return link
+        self._ahead[link.ifindex] = since
+        return told
 
     # Routes: a list of aliases per key.
 
