@@ -50,7 +50,7 @@ class RecordingWriter:
     def __init__(self, file: BinaryIO, head: Head) -> None:
         """Write the header. Raises OSError."""
         self._file = file
-        file.write(
+        self._write(
             _HEAD.pack(
                 MAGIC,
                 VERSION,
@@ -65,12 +65,18 @@ class RecordingWriter:
     def write(self, records: bytes) -> int:
         """Append records in native byte order, as a tap gives them; how many. Raises OSError."""
         raws = [encode(record, "<") for record in iter_records(records)]
-        self._file.write(b"".join(raws))
+        self._write(b"".join(raws))
         return len(raws)
 
     def write_record(self, record: Record) -> None:
         """Append one record. Raises OSError."""
-        self._file.write(encode(record, "<"))
+        self._write(encode(record, "<"))
+
+    def _write(self, raw: bytes) -> None:
+        """All of it: a file without a buffer may take less at a time."""
+        left = memoryview(raw)
+        while left:
+            left = left[self._file.write(left) :]
 
     def finish(self, boot_ns: int) -> None:
         """Say until when (CLOCK_BOOTTIME) nothing more came: a loss of nothing. Raises OSError.

@@ -81,11 +81,13 @@ def run(arguments: Arguments) -> int:
     tell = _line_teller() if wants_table(arguments) else _tell_json
     with contextlib.closing(trace), limits.signals(tapped):
         following.start()
-        for line in (*chosen.passed_over, f"following by {source_text(tapped)}"):
-            warn(line)
+        with limits.output():
+            for line in (*chosen.passed_over, f"following by {source_text(tapped)}"):
+                warn(line)
         while not limits.reached:
             for shown in reader.read():
-                tell(shown)
+                with limits.output():
+                    tell(shown)
                 limits.count()
                 if limits.reached:
                     break

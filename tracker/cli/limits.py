@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,16 @@ if TYPE_CHECKING:
 COUNT = Option("--count", "stop after so many", "N")
 SECONDS = Option("--seconds", "stop after this time", "N")
 
+GRACE_SECONDS = 1.0
+"""How long after a signal a reader may take to make room for what is being written."""
+
+_NUDGE = signal.SIGURG
+"""Ends a system call of the main thread; nobody else uses it, and it is ignored by default."""
+
+
+class _GivenUp(BaseException):
+    """Nobody takes the output, and a signal asked for the end."""
+
 
 class Limits:
     """What --count and --seconds say, and SIGINT and SIGTERM."""
@@ -35,6 +48,7 @@ class Limits:
         self._left = count
         self._clock = clock
         self._stopped = False
+        self._writing = False
 
     @property
     def reached(self) -> bool:
@@ -49,14 +63,45 @@ class Limits:
 
     @contextlib.contextmanager
     def signals(self, source: Source) -> Iterator[None]:
-        """Within, SIGINT and SIGTERM end the wait and mean that it is time to stop."""
+        """Within, SIGINT and SIGTERM end the wait and mean that it is time to stop.
+
+        If output() cannot go on after that, the body ends where it is. For the main thread.
+        """
+        main = threading.get_ident()
+        ended = threading.Event()
 
         def stop(_number: int) -> None:
             self._stopped = True
             source.wake()
+            while not ended.wait(GRACE_SECONDS):
+                signal.pthread_kill(main, _NUDGE)
 
-        with taken((signal.SIGINT, signal.SIGTERM), stop):
+        def give_up(*_: object) -> None:
+            if self._writing:
+                self._writing = False
+                raise _GivenUp
+
+        before = signal.signal(_NUDGE, give_up)
+        try:
+            with taken((signal.SIGINT, signal.SIGTERM), stop):
+                try:
+                    yield
+                finally:
+                    ended.set()
+        except _GivenUp:
+            # What Python has yet to write would have to wait as well.
+            sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        finally:
+            signal.signal(_NUDGE, before)
+
+    @contextlib.contextmanager
+    def output(self) -> Iterator[None]:
+        """Within, something is written that somebody may not take for long, or ever."""
+        self._writing = True
+        try:
             yield
+        finally:
+            self._writing = False
 
 
 def _number(arguments: Arguments, option: Option) -> float | None:

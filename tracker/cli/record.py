@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tracker.capture.recording import Head, RecordingWriter
@@ -12,6 +11,7 @@ from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import warn
 from tracker.clock import SystemClock
 from tracker.errors import InputError
+from tracker.memory import boot_id
 from tracker.session import INSTANT
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def run(arguments: Arguments) -> int:
     clock = SystemClock()
     limits = Limits(arguments, clock)
     tapped = cast("Tapped", open_host(arguments, config).source)
-    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    head = Head(config.hostname, boot_id, clock.boot_ns(), clock.wall_ns())
+    head = Head(config.hostname, boot_id(), clock.boot_ns(), clock.wall_ns())
     path = arguments.words[0]
     try:
         opened = open(path, "wb", buffering=0)  # noqa: SIM115 - closed below
@@ -45,18 +44,23 @@ def run(arguments: Arguments) -> int:
         raise InputError(f"{path}: {error.strerror}; allowed: a file that can be written") from None
     try:
         with opened as file:
-            writer = RecordingWriter(file, head)
             tapped.tap(TAP_BYTES)
             recording = session(tapped, config, clock, wanted=INSTANT)
+            total = 0
             with limits.signals(tapped):
+                with limits.output():
+                    writer = RecordingWriter(file, head)
                 recording.start()
-                total = _write(tapped, writer)
+                with limits.output():
+                    total += _write(tapped, writer)
                 while not limits.reached:
                     recording.step(limits.deadline)
-                    written = _write(tapped, writer)
+                    with limits.output():
+                        written = _write(tapped, writer)
                     total += written
                     limits.count(written)
-            writer.finish(clock.boot_ns())
+                with limits.output():
+                    writer.finish(clock.boot_ns())
     except OSError as error:
         error.filename = error.filename or path
         raise

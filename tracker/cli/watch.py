@@ -46,11 +46,14 @@ def run(arguments: Arguments) -> int:
         first = watching.decision()
         changed = any(c.state is not State.SETTLING for c in first.choices.values())
         while True:
-            if changed and teller.tell(watching.decision()):
+            with limits.output():
+                told = changed and teller.tell(watching.decision())
+            if told:
                 limits.count()
             if limits.reached:
-                return 0
+                break
             changed = watching.step(limits.deadline)
+    return 0
 
 
 class _Teller:
