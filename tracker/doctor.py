@@ -33,7 +33,7 @@ def features() -> list[Finding]:
         why = feature.probe()
         proof = table.absence(feature) if why else ""
         value = f"{why} ({proof})" if proof and proof != why else why
-        since = f" (needs kernel {feature.since})" if feature.since else ""
+        since = f" (needs kernel {feature.since})" if table.is_too_old(feature) else ""
         follows = _unless(not why, f"{feature.without}{since}")
         found.append(Finding(feature.name, not why, value or "yes", follows))
     return found
@@ -68,8 +68,12 @@ def capabilities(status: str | None = None, release: str = "") -> list[Finding]:
 
     `status` is /proc/self/status, `release` that of the kernel that runs.
     """
-    text = Path(PROC, "self/status").read_text() if status is None else status
-    lines = [line.split(":", 1) for line in text.splitlines() if ":" in line]
+    if status is None:
+        try:
+            status = Path(PROC, "self/status").read_text()
+        except OSError as error:
+            return [Finding("all", False, f"not known: {error.filename}: {error.strerror}", "")]
+    lines = [line.split(":", 1) for line in status.splitlines() if ":" in line]
     mask = int(dict(lines).get("CapEff", "0").strip(), 16)
     kernel = table.version(release or os.uname().release)
 

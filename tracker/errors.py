@@ -46,6 +46,10 @@ class LoadError(UnsupportedError):
         """All that the compiler, libbpf and the verifier said."""
 
 
+class FilesError(UnsupportedError):
+    """This process, or host, may open too few files."""
+
+
 class DumpError(TrackerError):
     """A dump failed; what was known stays."""
 

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from tracker.capture.process import without_sys
 from tracker.errors import TrackerError
 
 # linux/netlink.h, linux/rtnetlink.h, asm-generic/socket.h
@@ -57,13 +58,18 @@ def absence(feature: Feature, release: str = "", config: dict[str, str] | None =
     `release` and `config` default to those of the kernel that runs.
     """
     release = release or os.uname().release
-    if feature.since and version(release) < version(feature.since):
+    if is_too_old(feature, release):
         return f"kernel {release} is older than {feature.since}"
     config = kernel_config() if config is None else config
     for key in feature.config:
         if config and config.get(key) not in {"y", "m"}:
             return f"the kernel was configured without {key}"
     return ""
+
+
+def is_too_old(feature: Feature, release: str = "") -> bool:
+    """Whether a kernel, by default the one that runs, is older than the feature."""
+    return bool(feature.since) and version(release or os.uname().release) < version(feature.since)
 
 
 def version(release: str) -> tuple[int, int]:
@@ -113,7 +119,10 @@ def _option(option: int, value: int) -> Callable[[], None]:
 
 
 def _ipv6() -> str:
-    return "" if os.path.exists(f"{PROC}/net/if_inet6") else "not in this kernel or namespace"
+    if os.path.exists(f"{PROC}/net/if_inet6"):
+        return ""
+    there = os.path.exists(f"{PROC}/self")
+    return "not in this kernel or namespace" if there else f"not known: {PROC} is not mounted"
 
 
 def _module(name: str) -> Callable[[], None]:
@@ -202,7 +211,7 @@ def _trace(way: str) -> Callable[[], None]:
 
 
 def _btf() -> str:
-    return "" if os.path.exists(BTF) else f"no {BTF}"
+    return "" if os.path.exists(BTF) else without_sys() or f"no {BTF}"
 
 
 def _object() -> str:

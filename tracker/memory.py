@@ -22,8 +22,11 @@ _TIME_END_NS = 253_402_300_800 * NANOSECONDS
 
 
 def boot_id() -> str:
-    """Of this boot of the host."""
-    return _BOOT_ID.read_text().strip()
+    """Of this boot of the host; "" = it cannot be told, and no two boots are the same."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 class StateFile:
@@ -55,7 +58,7 @@ class StateFile:
     def _last_run(self, data: dict[str, Any]) -> LastRun:
         """Nothing in a file that was damaged may stop the daemon: every value is looked at."""
         _expect(data["schema"] == SCHEMA)
-        same = data["boot_id"] == self._boot_id
+        same = bool(self._boot_id) and data["boot_id"] == self._boot_id
         remembered = {
             (name, family): _remembered(family, entry, same_boot=same)
             for name, families in data["selections"].items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -105,6 +106,25 @@ def test_no_permission_is_no_reason_to_say_nothing(monkeypatch: pytest.MonkeyPat
         f"no source works here: source bpf: {refused}; source netlink: {refused}; source pyroute2: "
         f"{refused}"
     )
+
+
+@pytest.mark.parametrize("named", ["/proc/thread-self/status", None])
+def test_whatever_the_system_refuses_is_a_reason_to_take_another_source(
+    monkeypatch: pytest.MonkeyPatch, named: str | None
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), named)
+
+    monkeypatch.setattr(loader, "load", refuse)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    chosen = open_source()
+    assert chosen.source.name == "netlink"
+    where = f"{named}: " if named else ""
+    assert chosen.passed_over == (
+        f"source bpf: it cannot be opened: {where}No such file or directory",
+    )
+    chosen.source.close()
+    assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
 def test_the_reference_engine_has_a_source() -> None:

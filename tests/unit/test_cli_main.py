@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import tracker
 from tests.unit.command import ENGINE, HOST, ROOT, run, start, write
 from tracker import config
+from tracker.cli import show
 from tracker.cli.main import COMMANDS
 
 
@@ -131,6 +133,32 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path, output: str) -> None:
     os.close(written)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "status", "line"),
+    [
+        (errno.EMFILE, None, 3, "Too many open files"),
+        (errno.ENFILE, "/etc/hosts", 3, "/etc/hosts: Too many open files in system"),
+        (errno.EPERM, None, 4, "Operation not permitted"),
+        (errno.ENOSPC, None, 4, "standard output: No space left on device"),
+        (errno.ENOSPC, "/var/x", 4, "/var/x: No space left on device"),
+    ],
+)
+def test_what_the_system_refuses_is_not_blamed_on_something_else(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    name: str | None,
+    status: int,
+    line: str,
+) -> None:
+    def refuse(_: object) -> int:
+        raise OSError(number, os.strerror(number), name)
+
+    monkeypatch.setattr(show, "run", refuse)
+    answer = run(capsys, "show")
+    assert (answer.status, answer.out, answer.err) == (status, "", f"addrtracker: {line}\n")
 
 
 def test_output_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -126,6 +126,66 @@ def test_an_unrelated_package_named_bcc_is_refused(
     )
 
 
+BPF = """
+class Program:
+    fd = {descriptor}
+
+class BPF:
+    SOCKET_FILTER = 1
+
+    def __init__(self, text, cflags):
+        {compiles}
+
+    def load_func(self, name, kind):
+        {loads}
+        return Program()
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        (
+            {"compiles": "raise AttributeError('no such\\nsymbol')"},
+            "BCC fails: {file}: AttributeError: no such symbol",
+        ),
+        ({"loads": "raise TypeError('one')"}, "BCC fails: {file}: TypeError: one"),
+        ({"loads": "self.nothing"}, "BCC fails: {file}: AttributeError: "),
+        ({"descriptor": "None"}, "BCC fails: {file}: TypeError: "),
+        (
+            {"descriptor": "12345"},
+            "BCC ended with status 1 and said nothing: OSError: [Errno 9] Bad file descriptor",
+        ),
+        (
+            {"descriptor": "0"},
+            "what the Python package bcc of {python} loaded is no filter for a socket: ",
+        ),
+        (
+            {"descriptor": "-1"},
+            "what the Python package bcc of {python} loaded is no filter for a socket: ",
+        ),
+    ],
+)
+def test_a_bcc_that_does_not_work_is_named(
+    files: Path, maps: dict[str, int], impostor: Path, does: dict[str, str], said: str
+) -> None:
+    """Also on a host without headers, which then are not to blame."""
+    file = impostor / "__init__.py"
+    file.write_text(BPF.format(**{"compiles": "pass", "loads": "pass", "descriptor": "0"} | does))
+    before = len(os.listdir("/proc/self/fd"))
+    assert str(failure(files, maps)).startswith(said.format(file=file, python=sys.executable))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_bcc_that_cannot_be_imported_is_told_by_its_last_line(
+    files: Path, maps: dict[str, int], impostor: Path
+) -> None:
+    (impostor / "__init__.py").write_text("raise RuntimeError('built for another Python')\n")
+    assert str(failure(files, maps)) == (
+        "BCC ended with status 1 and said nothing: RuntimeError: built for another Python"
+    )
+
+
 def python_that(folder: Path, does: str) -> str:
     """An interpreter that does something else than it should."""
     path = folder / "python"

@@ -38,13 +38,23 @@ def work(program: str, source: str, cflags: list[str]) -> tuple[dict[str, Any], 
     try:
         module = bcc.BPF(text=text, cflags=cflags)
     except Exception as error:  # noqa: BLE001
+        if not str(error).startswith("Failed to compile"):
+            return broken(bcc, error), -1
         failed = "compile" if kernel_headers() else "headers"
         return {"failed": failed, "detail": str(error)}, -1
     try:
-        return {"failed": ""}, module.load_func(program, bcc.BPF.SOCKET_FILTER).fd
+        return {"failed": ""}, int(module.load_func(program, bcc.BPF.SOCKET_FILTER).fd)
     except Exception as error:  # noqa: BLE001
+        if not str(error).startswith("Failed to load"):
+            return broken(bcc, error), -1
         number = ctypes.get_errno()
         return {"failed": "load", "detail": str(error), "errno": number}, -1
+
+
+def broken(bcc: Any, error: Exception) -> dict[str, Any]:
+    """What to report where something fails that is neither the compiler nor the kernel."""
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return {"failed": "broken", "detail": f"{bcc.__file__}: {said}"}
 
 
 def main(arguments: list[str]) -> None:
@@ -53,9 +63,11 @@ def main(arguments: list[str]) -> None:
     del sys.path[0]
     channel, program, source, *cflags = arguments
     report, descriptor = work(program, source, cflags)
+    # Not closed before the end: that tells the parent that nothing more will be said.
+    parent = socket.socket(fileno=int(channel))
     message = [json.dumps(report).encode()]
-    with socket.socket(fileno=int(channel)) as parent:
-        socket.send_fds(parent, message, [descriptor] if descriptor >= 0 else [])
+    socket.send_fds(parent, message, [descriptor] if descriptor >= 0 else [])
+    parent.detach()
 
 
 if __name__ == "__main__":

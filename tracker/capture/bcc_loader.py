@@ -19,11 +19,15 @@ from tracker.errors import LoadError
 SYSTEM_PYTHON = "/usr/bin/python3"
 """The one that distributions install BCC for."""
 
+LAST_WORDS_SECONDS = 5
+"""How long it may take to end once it has closed its side."""
+
 SECONDS = 60
 """How long the child may take; it usually takes one."""
 
 _CHILD = Path(__file__).with_name("bcc_child.py")
 _MESSAGE_BYTES = 1 << 16
+_SO_ATTACH_BPF = 50
 
 
 class _Answer(NamedTuple):
@@ -50,7 +54,7 @@ def compile_and_load(source: Path, program: str, maps: Mapping[str, int]) -> int
         answer = _ask(python, source, program, maps)
         failed = answer.report["failed"]
         if not failed:
-            return answer.program
+            return _checked(answer, python)
         if failed == "impostor":
             impostor = impostor or answer.report["detail"]
         elif failed == "import":
@@ -68,6 +72,22 @@ def compile_and_load(source: Path, program: str, maps: Mapping[str, int]) -> int
     )
 
 
+def _checked(answer: _Answer, python: str) -> int:
+    """The program, if it is one: anything may call itself bcc. Raises LoadError."""
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_BPF, answer.program)
+    except OSError as error:
+        if answer.program >= 0:
+            os.close(answer.program)
+        raise LoadError(
+            f"what the Python package bcc of {python} loaded is no filter for a socket: "
+            f"{error.strerror}",
+            answer.log,
+        ) from None
+    return answer.program
+
+
 def _failure(failed: str, answer: _Answer, source: Path, program: str) -> Exception:
     if failed == "load":
         return refusal(program, answer.log, answer.report["errno"])
@@ -80,6 +100,8 @@ def _failure(failed: str, answer: _Answer, source: Path, program: str) -> Except
             "or name a folder that has some in BCC_KERNEL_SOURCE",
             answer.log,
         )
+    if failed == "broken":
+        return LoadError(f"BCC fails: {answer.report['detail']}", answer.log)
     told = reason(answer.log, 0) if answer.log.strip() else answer.report["detail"]
     return LoadError(f"BCC cannot compile {source.name}: {told}", answer.log)
 
@@ -109,6 +131,9 @@ def _ask(python: str, source: Path, program: str, maps: Mapping[str, int]) -> _A
         else:
             for descriptor in descriptors:
                 os.set_inheritable(descriptor, False)
+            if not message:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(LAST_WORDS_SECONDS)
         finally:
             # It has nothing left to do, and neither has a compiler that it may have started.
             with contextlib.suppress(ProcessLookupError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from tracker.capture.process import require_files
 from tracker.errors import TrackerError, UnsupportedError, UsageError
 from tracker.model import Scope
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 SOURCES = ("auto", "bpf", "netlink", "pyroute2")
 ENGINES = ("auto", "native", "reference")
+FILES = {"bpf": 24, "netlink": 6, "pyroute2": 12}
+"""How many more files each source has open at a time, those included that a command reads."""
 RING_BYTES = 1 << 20
 """Of the ring that a program in the kernel writes to; a power of two."""
 
@@ -44,28 +48,49 @@ def open_source(
             f"source {source} feeds the native engine only; allowed with the reference engine: "
             "source pyroute2"
         )
-    if source == "bpf":
+
+    def bpf() -> Chosen:
         return _bpf(loader, ring_bytes)
-    if source == "netlink":
+
+    def netlink() -> Chosen:
         return Chosen(_netlink(), ())
+
+    if source == "bpf":
+        return _opened("bpf", bpf)
+    if source == "netlink":
+        return _opened("netlink", netlink)
     passed_over: list[str] = []
     if source == "auto" and engine != "reference":
         if not once:
             try:
-                return _bpf(loader, ring_bytes)
+                return _opened("bpf", bpf)
             except TrackerError as error:
                 passed_over.append(f"source bpf: {error}")
         try:
-            return Chosen(_netlink(), tuple(passed_over))
+            return _opened("netlink", netlink)._replace(passed_over=tuple(passed_over))
         except TrackerError as error:
             passed_over.append(f"source netlink: {error}")
-    try:
+
+    def pyroute2() -> Chosen:
         return Chosen(_pyroute2(_engine(engine, passed_over)), tuple(passed_over))
+
+    try:
+        return _opened("pyroute2", pyroute2)
     except TrackerError as error:
         if not passed_over or source == "pyroute2":
             raise
         every = "; ".join([*passed_over, f"source pyroute2: {error}"])
         raise UnsupportedError(f"no source works here: {every}") from None
+
+
+def _opened(name: str, way: Callable[[], Chosen]) -> Chosen:
+    """What a way to open a source gives; where the system refuses anything, it does not work."""
+    require_files(FILES[name])
+    try:
+        return way()
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise UnsupportedError(f"it cannot be opened: {where}{error.strerror}") from None
 
 
 def enter_netns(name: str) -> None:

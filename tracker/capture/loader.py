@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tracker.errors import LoadError, NotPermittedError
+from tracker.capture.process import CAP_PERFMON, OUT_OF_FILES, has, without_sys
+from tracker.errors import FilesError, LoadError, NotPermittedError
 
 LOADERS = ("auto", "libbpf", "bcc")
 
@@ -23,7 +24,6 @@ LEAST = "at_filter_least"
 """Without loops, which take CAP_PERFMON up to Linux 6.15: links reach user space unread."""
 
 _KERNEL_BTF = "/sys/kernel/btf/vmlinux"
-_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 _LOG_BYTES = 1 << 20
 
 # What the verifier prints besides what is wrong: instructions, source lines, states, statistics.
@@ -50,7 +50,7 @@ def load(maps: Mapping[str, int], loader: str = "auto") -> Loaded:
     """Load the filter onto maps, given by the names that bpf/filter.h has for them.
 
     `auto` takes libbpf, else BCC; a name takes that one or fails. Raises LoadError, and
-    NotPermittedError where no other loader would be permitted either.
+    NotPermittedError or FilesError where any other loader would fail so, too.
     """
     if loader != "auto":
         return _BY_NAME[loader](maps)
@@ -83,8 +83,10 @@ def reason(log: str, error: int) -> str:
     return own[0] if own and not begin else os.strerror(error)
 
 
-def refusal(program: str, log: str, error: int) -> LoadError | NotPermittedError:
+def refusal(program: str, log: str, error: int) -> LoadError | NotPermittedError | FilesError:
     """What to raise where the kernel refuses a program with this error number."""
+    if error in OUT_OF_FILES:  # nor would another loader get one
+        return FilesError(f"{program} cannot be loaded: {os.strerror(error)}")
     if error == errno.EPERM:
         return NotPermittedError(
             f"the kernel loads no BPF program for this process: {os.strerror(error)} "
@@ -114,11 +116,8 @@ def _by_libbpf(maps: Mapping[str, int]) -> Loaded:
 def _no_tasks() -> str:
     """Why a program cannot read tasks here, where that has a common reason."""
     if not os.path.exists(_KERNEL_BTF):
-        return f"this kernel has no BTF ({_KERNEL_BTF})"
-    status = Path("/proc/thread-self/status").read_text(encoding="ascii", errors="replace")
-    effective = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
-    mask = int(effective[1], 16) if effective else -1
-    if not mask >> _CAP_PERFMON & 1 and not mask >> _CAP_SYS_ADMIN & 1:
+        return without_sys() or f"this kernel has no BTF ({_KERNEL_BTF})"
+    if not has(CAP_PERFMON):
         return "this process has no CAP_PERFMON"
     return ""
 
@@ -152,7 +151,10 @@ def load_object(name: str, program: str, maps: Mapping[str, int]) -> int:
 def _by_bcc(maps: Mapping[str, int]) -> Loaded:
     from tracker.capture.bcc_loader import compile_and_load  # noqa: PLC0415 - for few
 
-    program = compile_and_load(FILES / "filter.bpf.c", PLAIN, maps)
+    try:
+        program = compile_and_load(FILES / "filter.bpf.c", PLAIN, maps)
+    except OSError as error:
+        raise LoadError(f"BCC cannot be started: {error.strerror}") from None
     passed_over = ("names of processes: the loader bcc has none",)
     return Loaded(program, "bcc", attribution=False, passed_over=passed_over)
 

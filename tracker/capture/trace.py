@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracker.capture.loader import FILES, reason
+from tracker.capture.process import CAP_BPF, CAP_PERFMON, has, without_sys
 from tracker.errors import LoadError, NotPermittedError
 
 WAYS = ("fentry", "kprobe", "count")
 """Best first. Only a number, for all namespaces, comes of `count`; it needs no BTF."""
 
 
-_CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
 _LOG_BYTES = 1 << 16
+_NETNS = "/proc/thread-self/ns/net"
 _KPROBES = "/sys/bus/event_source/devices/kprobe"
 """Where the kernel has them (CONFIG_KPROBE_EVENTS)."""
 
@@ -68,12 +67,16 @@ def attach(maps: Mapping[str, int], way: str = "auto") -> Trace:
     kernel has; a name takes that one or fails. Raises LoadError, and NotPermittedError where every
     way was refused for want of capabilities.
     """
+    try:
+        netns = os.stat(_NETNS).st_ino
+    except OSError as error:
+        raise LoadError(f"{_NETNS}: {error.strerror}") from None
     refused: list[str] = []
     log = ""
     permitted = False
     for name in WAYS if way == "auto" else (way,):
         try:
-            return _attach(maps, name, refused)
+            return _attach(maps, name, netns, refused)
         except LoadError as error:
             permitted = True
             log += error.log
@@ -84,12 +87,12 @@ def attach(maps: Mapping[str, int], way: str = "auto") -> Trace:
     raise LoadError(line, log) if permitted else NotPermittedError(line)
 
 
-def _attach(maps: Mapping[str, int], way: str, refused: list[str]) -> Trace:
+def _attach(maps: Mapping[str, int], way: str, netns: int, refused: list[str]) -> Trace:
     attached: dict[str, Any] = {}
     missing = []
     for probe in _PROBES[way]:
         try:
-            attached[probe.function] = _load(maps, way, probe)
+            attached[probe.function] = _load(maps, way, netns, probe)
         except (LoadError, NotPermittedError) as error:
             if probe.needed:
                 raise
@@ -97,9 +100,9 @@ def _attach(maps: Mapping[str, int], way: str, refused: list[str]) -> Trace:
     return Trace(way, attached, (*refused, *missing))
 
 
-def _load(maps: Mapping[str, int], way: str, probe: _Probe) -> Any:
+def _load(maps: Mapping[str, int], way: str, netns: int, probe: _Probe) -> Any:
     if way != "fentry" and not os.path.exists(_KPROBES):
-        raise LoadError("this kernel has no kprobes")
+        raise LoadError(without_sys() or "this kernel has no kprobes")
     try:
         from tracker._bpf import ffi, lib  # noqa: PLC0415 - links a library that may be missing
     except ImportError as error:
@@ -114,24 +117,15 @@ def _load(maps: Mapping[str, int], way: str, probe: _Probe) -> Any:
     pairs = ffi.new("struct at_map_fd[]", [(names[name], fd) for name, fd in maps.items()])
     out = ffi.new("struct at_probe **")
     log = ffi.new("char[]", _LOG_BYTES)
-    netns = os.stat("/proc/thread-self/ns/net").st_ino
     code = -lib.at_probe_attach(
         raw, len(raw), probe.program.encode(), pairs, len(pairs), netns, out, log, _LOG_BYTES
     )
-    if code == errno.EPERM and not _may_trace():
+    if code == errno.EPERM and not (has(CAP_BPF) and has(CAP_PERFMON)):
         raise NotPermittedError(f"{probe.function}: CAP_BPF and CAP_PERFMON are needed")
     if code:
         said = ffi.string(log).decode(errors="replace")
         raise LoadError(f"{probe.function}: {reason(said, code)}", said)
     return out[0]
-
-
-def _may_trace() -> bool:
-    """Whether a refusal is the kernel's way with everybody."""
-    status = Path("/proc/thread-self/status").read_text(encoding="ascii", errors="replace")
-    effective = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
-    mask = int(effective[1], 16) if effective else 0
-    return bool(mask >> _CAP_SYS_ADMIN & 1 or mask >> _CAP_BPF & mask >> _CAP_PERFMON & 1)
 
 
 def _detach(handle: Any) -> None:

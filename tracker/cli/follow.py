@@ -130,7 +130,7 @@ def attach_trace(source: Source, config: Config) -> Tracing:
         from tracker.capture.trace import attach  # noqa: PLC0415 - for few
 
         trace = attach(source.maps._asdict())  # type: ignore[attr-defined]
-    except (ImportError, TrackerError) as error:
+    except (ImportError, OSError, TrackerError) as error:
         return Tracing("", passed_over=(f"trace: {error}",))
     return Tracing(trace.way, trace.probes, trace.passed_over, trace.close)
 

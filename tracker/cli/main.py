@@ -8,6 +8,7 @@ one that is meant is imported: `show` has to start fast.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from importlib import import_module
@@ -16,7 +17,7 @@ from typing import NoReturn
 import tracker
 from tracker.cli.options import Arguments, nearest, parse, usage
 from tracker.cli.output import warn
-from tracker.errors import TrackerError, UsageError
+from tracker.errors import TrackerError, UnsupportedError, UsageError
 
 COMMANDS = {
     "show": "the node document: the primary addresses now",
@@ -35,6 +36,11 @@ COMMANDS = {
 SIGINT_STATUS = 130
 """128 + SIGINT, as shells have it."""
 OUTPUT_STATUS = 4
+_OF_OUTPUT = {
+    *(errno.EAGAIN, errno.EBADF, errno.ECONNRESET, errno.EDQUOT, errno.EFBIG),
+    *(errno.EIO, errno.ENOSPC, errno.ENXIO, errno.EROFS, errno.ESTALE),
+}
+"""What writing to a stream can run into; only such an error names no file."""
 
 
 def main() -> NoReturn:
@@ -70,8 +76,7 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0  # whoever read has had enough
     except OSError as error:
-        where = error.filename or "standard output"
-        return _fail(f"{where}: {error.strerror}", OUTPUT_STATUS)
+        return _fail(*_told(error))
     return status
 
 
@@ -92,6 +97,16 @@ def _run(argv: list[str]) -> int:
         return 0
     status: int = command.run(arguments)
     return status
+
+
+def _told(error: OSError) -> tuple[str, int]:
+    """One line on what the system refused, and the exit status."""
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        return what, UnsupportedError.exit_status
+    if error.filename is None and error.errno in _OF_OUTPUT:
+        return f"standard output: {what}", OUTPUT_STATUS
+    return what, OUTPUT_STATUS
 
 
 def _fail(line: str, status: int) -> int:
