@@ -213,7 +213,7 @@ static void send_dump(struct at_engine *e, struct input *in)
 	d->phase = AT_DUMP_BEGIN + (which >> 3) % 3;
 	d->ifindex = which & 64 ? which & 3 : 0;
 	d->table = PICK(in, tables);
-	d->flags = which >> 7;
+	d->flags = which >> 6;
 	feed(e, in, &r, AT_KIND_DUMP, sizeof(r.h) + sizeof(*d));
 }
 
