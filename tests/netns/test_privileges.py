@@ -155,7 +155,10 @@ def test_what_is_not_needed_any_more_is_given_up_and_not_missed(
     move(node, 10)
     daemon.process.send_signal(signal.SIGCONT)
     daemon.wait_log(lambda line: line["event"] == "changes were lost, read again", "the resync")
-    assert daemon.wait_primary("ipv4", "192.0.2.11")["stale"] is False
+    daemon.wait(
+        lambda document: document["primary"]["ipv4"] == "192.0.2.11" and not document["stale"],
+        "192.0.2.11, read again",
+    )
     assert [line for line in daemon.log() if line["level"] == "error"] == []
     assert capabilities(daemon) == kept
 
