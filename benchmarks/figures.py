@@ -103,14 +103,15 @@ _CHANGE = "bpf, idle host, from a change"
 CHANGE_RING = Figure(f"{_CHANGE} to a bare reader of the ring in C", "us")
 CHANGE_C = Figure(f"{_CHANGE} to the best candidate in C: to the bare reader", "times", 1.3)
 CHANGE_PYTHON = Figure(f"{_CHANGE} to the decision in Python: to the bare reader", "times", 1.7)
+CHANGE_STEP = Figure(f"{_CHANGE} to the end of the session's step: to the bare reader", "times")
 CHANGE_PLAIN = Figure("netlink, idle host, from a change to the decision in Python", "us")
 START_LIBBPF = Figure("bpf, load and attach with libbpf", "ms", 60.0)
 START_BCC = Figure("bpf, load and attach with bcc", "ms")
 
 BPF = (
     STORM_MISSED, STORM_RATIO, STORM_PROCESSOR, STORM_LOST, STORM_RSS, STORM_PLAIN_RATIO,
-    DROPPED, WRITER, WRITER_ALONE, LINKS, CHANGE_RING, CHANGE_C, CHANGE_PYTHON, CHANGE_PLAIN,
-    START_LIBBPF, START_BCC,
+    DROPPED, WRITER, WRITER_ALONE, LINKS, CHANGE_RING, CHANGE_C, CHANGE_PYTHON, CHANGE_STEP,
+    CHANGE_PLAIN, START_LIBBPF, START_BCC,
 )  # fmt: skip
 
 FIGURES = (

@@ -4,7 +4,8 @@
 
 In the network namespace that it was started in. Prints what it took to load and attach when it is
 ready, and at SIGTERM, once it has read everything, one JSON object: as benchmarks/floor.c does,
-with the counters of the source beside.
+with the counters of the source beside. `sights` are Change.boot_ns, the time at which the session
+had another address; `ends` is when the step ended in which it had, so when its caller gets it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.tiers import RING, TIERS
 from tracker.capture.netlink import boot_ns
 from tracker.clock import SystemClock
 from tracker.engine.native import NativeEngine
-from tracker.model import FAMILIES
+from tracker.model import FAMILIES, IPV4
 from tracker.policy.compile import default_route_policy
 from tracker.session import INSTANT, NODE, Session
 
@@ -57,16 +58,22 @@ def main() -> None:
     session = Session(source, policies, INSTANT, SystemClock(), hostname="n1")
     session.start()
     session.take_changes()
-    sights: list[int] = []
+    changes: list[tuple[int, int]] = []
+
+    def take() -> None:
+        now = boot_ns()
+        changes.extend((c.boot_ns, now) for c in session.take_changes() if c.family == IPV4)
+
     print(json.dumps({"opened": opened}), flush=True)
     processor, rss = _processor(), _rss()
     while not ended.is_set():
         if session.step():
-            sights += [boot_ns() for change in session.take_changes() if change.family == "ipv4"]
+            take()
     session.step(boot_ns())
-    sights += [boot_ns() for change in session.take_changes() if change.family == "ipv4"]
-    took = {"processor": _processor() - processor, "grown": _rss() - rss, "sights": sights}
-    print(json.dumps(took | {"counters": source.counters()}), flush=True)
+    take()
+    took = {"processor": _processor() - processor, "grown": _rss() - rss}
+    seen = {"sights": [sight for sight, _ in changes], "ends": [end for _, end in changes]}
+    print(json.dumps(took | seen | {"counters": source.counters()}), flush=True)
     source.close()
 
 

@@ -16,6 +16,7 @@ from benchmarks.figures import (
     CHANGE_PLAIN,
     CHANGE_PYTHON,
     CHANGE_RING,
+    CHANGE_STEP,
     DROPPED,
     FLIP_MS,
     LINKS,
@@ -182,18 +183,23 @@ def test_change(ground: Ground, figures: Measured, benchmark: BenchmarkFixture) 
     }
     took: dict[str, list[float]] = {name: [] for name in readers}
     tails: dict[str, list[float]] = {name: [] for name in readers}
+    ends: list[float] = []
     for _ in range(CHANGE_ROUNDS):
         for name, start in readers.items():
             with start() as reader:
                 flips = ground.flips(FLIPS, FLIP_PAUSE_MS)
-                found = delays(flips, reader.report()["sights"])
+                report = reader.report()
+            found = delays(flips, report["sights"])
+            if name == "Python":
+                ends.append(statistics.median(delays(flips, report["ends"])))
             took[name].append(statistics.median(found))
             tails[name].append(p99(found))
     hand_over(benchmark, took["Python"])
-    benchmark.extra_info |= {"median_s": took, "p99_s": tails}
+    benchmark.extra_info |= {"median_s": took, "p99_s": tails, "end_of_step_s": ends}
     figures.put(CHANGE_RING, statistics.median(took["ring"]), 1e6)
     figures.put(CHANGE_C, median_ratio(took["C"], took["ring"]))
     figures.put(CHANGE_PYTHON, median_ratio(took["Python"], took["ring"]))
+    figures.put(CHANGE_STEP, median_ratio(ends, took["ring"]))
     figures.put(CHANGE_PLAIN, statistics.median(took["netlink"]), 1e6)
 
 

@@ -147,6 +147,14 @@ struct at_view {
 	uint8_t cause[160]; /* the record that last changed best or incumbent, without legs */
 };
 
+struct at_glance {
+	uint32_t changed; /* at_engine_pending() */
+	uint8_t first;	  /* its lowest bit, and the view of that; if there is one */
+	uint8_t dirty;	  /* a scope is dirty */
+	uint16_t pad0;
+	struct at_view view;
+};
+
 struct at_dirty {
 	uint32_t scope;	  /* enum at_scope */
 	uint32_t ifindex; /* address scopes: only this link, 0 = all */
@@ -197,6 +205,8 @@ uint64_t at_engine_deadline(const struct at_engine *e); /* boot time; UINT64_MAX
 uint32_t at_engine_changed(struct at_engine *e);
 uint32_t at_engine_pending(const struct at_engine *e); /* the same, without taking it off */
 int at_engine_view(struct at_engine *e, unsigned sel, int family, struct at_view *out);
+/* What whoever was woken up has to know first, at once. */
+void at_engine_glance(struct at_engine *e, struct at_glance *out);
 /* Ranked rows: candidates first, then rejected ones by address. Returns how many there are. */
 size_t at_engine_rows(struct at_engine *e, unsigned sel, int family, struct at_row *out,
 		      size_t max);

@@ -155,6 +155,16 @@ int at_source_wait(struct at_source *s, uint64_t deadline_ns)
 	}
 }
 
+int at_source_wait_glance(struct at_source *s, uint64_t deadline_ns, struct at_glance *out)
+{
+	int bits = at_source_wait(s, deadline_ns);
+
+	out->changed = 0;
+	if (bits > 0 && bits & AT_WAKE_CHANGED)
+		at_engine_glance(s->engine, out);
+	return bits;
+}
+
 void at_source_wake(struct at_source *s)
 {
 	uint64_t one = 1;

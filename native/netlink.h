@@ -63,6 +63,9 @@ void at_source_close(struct at_source *s);
 /* Blocks until something is due: drains, applies, ranks. deadline_ns: CLOCK_BOOTTIME, UINT64_MAX =
  * none. Returns enum at_wake bits, or -errno when the socket is gone for good. */
 int at_source_wait(struct at_source *s, uint64_t deadline_ns);
+/* The same, and what at_engine_glance() says then where it returns AT_WAKE_CHANGED; else
+ * out->changed is 0. */
+int at_source_wait_glance(struct at_source *s, uint64_t deadline_ns, struct at_glance *out);
 /* Drains what is queued without blocking; bits as above. */
 int at_source_drain(struct at_source *s);
 /* Strict dump of one scope: drain, begin, entries, drain, end. 0, or -errno (the fail mark was

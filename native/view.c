@@ -178,6 +178,18 @@ int at_engine_view(struct at_engine *e, unsigned sel, int family, struct at_view
 	return 0;
 }
 
+void at_engine_glance(struct at_engine *e, struct at_glance *out)
+{
+	struct at_dirty dirt;
+
+	out->changed = at_engine_pending(e);
+	out->dirty = at_engine_dirty(e, &dirt, 1) > 0;
+	if (!out->changed)
+		return;
+	out->first = (uint8_t)__builtin_ctz(out->changed);
+	at_engine_view(e, out->first >> 1, out->first & 1 ? AF_INET6 : AF_INET, &out->view);
+}
+
 struct ordering {
 	const struct selection *s;
 	const struct family *m;

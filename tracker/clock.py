@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Protocol
 
 
@@ -19,9 +20,8 @@ class Clock(Protocol):
 class SystemClock:
     """The host's clocks."""
 
-    def boot_ns(self) -> int:
-        """CLOCK_BOOTTIME in nanoseconds."""
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    boot_ns = staticmethod(partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME))
+    """CLOCK_BOOTTIME in nanoseconds; on the way to a decision, so without a frame of its own."""
 
     def wall_ns(self) -> int:
         """CLOCK_REALTIME in nanoseconds."""

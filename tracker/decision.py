@@ -10,11 +10,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tracker.engine.base import NEVER
-from tracker.model import AF_OF, Criterion, PolicyTable, Reject, Row, State, Tier, View
+from tracker.model import AF_OF, Criterion, Judged, PolicyTable, Reject, Row, Sight, State, Tier
 
 IFA_F_DEPRECATED = 0x20
 
 _PATHS = (Criterion.DEFAULT_ROUTE, Criterion.PREFSRC)
+
+# Globals are found at once, members of an enumeration are looked for.
+_SETTLING, _STABLE, _HOLDING, _LOST = State.SETTLING, State.STABLE, State.HOLDING, State.LOST
+_ELIGIBLE = Reject.NONE
 
 
 class Stability(NamedTuple):
@@ -49,7 +53,7 @@ class _Challenge(NamedTuple):
     """Only default routes and their metrics speak for it."""
 
 
-def deprecated(row: Row) -> bool:
+def deprecated(row: Judged) -> bool:
     """Whether the kernel avoids this address for new connections (the flag, not the lifetime)."""
     return bool(row.flags & IFA_F_DEPRECATED)
 
@@ -60,6 +64,20 @@ def _searched(policy: PolicyTable) -> tuple[object, ...]:
     return policy.table, policy.fallback, policy.fallback_name, *lists
 
 
+_ByPosition = tuple[bool | None, ...]
+
+
+def _challenging(policy: PolicyTable) -> _ByPosition:
+    """What a difference at a position of the criteria, and at last the address itself, does to an
+    incumbent: True = it displaces it, False = it speaks against it as a path, None = nothing.
+    """
+    speaks = [
+        True if criterion in policy.displacing else False if criterion in _PATHS else None
+        for criterion in policy.criteria
+    ]
+    return (*speaks, None)
+
+
 class Decider:
     """The decision for one family of one selection."""
 
@@ -67,11 +85,13 @@ class Decider:
         self, policy: PolicyTable, stability: Stability, now: int, last: Remembered | None = None
     ) -> None:
         self._policy = policy
+        self._challenging = _challenging(policy)
         self._stability = stability
-        self.state = State.SETTLING
+        self.state = _SETTLING
         self.address: str | None = None
-        self.row: Row | None = None
-        """The row that was decided on; kept while the address is away."""
+        self._row: Judged | None = None
+        self._namer: Judged | None = None
+        """The eligible row that was decided on last, until it is known what named it."""
         self.deadline = NEVER
         self.held = 0
         """How often an address came back in time."""
@@ -96,16 +116,16 @@ class Decider:
             return self._before if self.unsettled else None
         return Remembered(
             address=self.address,
-            hold_until=self._hold_until if self.state is State.HOLDING else None,
+            hold_until=self._hold_until if self.state is _HOLDING else None,
             named=self._named,
-            lost=self.state is State.LOST,
+            lost=self.state is _LOST,
             same_boot=True,
         )
 
     @property
     def unsettled(self) -> bool:
         """Whether people still see the last run's answer, which this one has yet to replace."""
-        return self.state is State.SETTLING and self._before is not None
+        return self.state is _SETTLING and self._before is not None
 
     @property
     def shown(self) -> str | None:
@@ -114,10 +134,10 @@ class Decider:
             return self._before.address
         return self.address
 
-    def must_wait(self, now: int, view: View) -> bool:
+    def must_wait(self, now: int, view: Sight) -> bool:
         """Whether a first decision should wait, where `view` stands on dumps that failed."""
         due = self._since + self._stability.settle_max
-        if self.state is not State.SETTLING or (now >= due and view.best is not None):
+        if self.state is not _SETTLING or (now >= due and view.best is not None):
             return False
         self.deadline = due if now < due else NEVER
         return True
@@ -132,13 +152,20 @@ class Decider:
             self.reconfigured = True
             self._rerouted = self._rerouted or _searched(policy) != _searched(before)
             self._named = False
+            self._challenging = _challenging(policy)
 
     def end_reconfiguration(self) -> None:
         """What another policy makes of the address is settled."""
         self.reconfigured = self._rerouted = False
 
-    def step(self, now: int, view: View) -> bool:
+    def step(self, now: int, view: Sight) -> bool:
         """Look at the ranking. True if the address that people see became another one."""
+        changed = self.glance(now, view)
+        self.keep()
+        return changed
+
+    def glance(self, now: int, view: Sight) -> bool:
+        """The same, but keep() is to be called while what `view` shows is still there."""
         self.deadline = NEVER
         if self._inherited is not None:
             self._inherit(now, view, self._inherited)
@@ -149,29 +176,51 @@ class Decider:
         # view does not fit any more: its incumbent is another one.
         while self.state is not state and self.address == before:
             state = self.state
-            getattr(self, f"_{state.value}")(now, view)
+            if state is _STABLE:
+                self._stable(now, view)
+            elif state is _HOLDING:
+                self._holding(now, view)
+            elif state is _SETTLING:
+                self._settling(now, view)
+            elif state is _LOST:
+                self._lost(now, view)
+            else:
+                self._none(now, view)
         return self.address != before
 
-    def _inherit(self, now: int, view: View, last: Remembered) -> None:
+    def keep(self) -> None:
+        """Take what was decided on from the view that showed it."""
+        if self._row is not None:
+            self._row = self._row.whole()
+        if self._namer is not None:
+            self._named = self._value(self._namer.whole(), Criterion.PREFSRC) == 0
+            self._namer = None
+
+    @property
+    def row(self) -> Row | None:
+        """The row that was decided on; kept while the address is away."""
+        return self._row.whole() if self._row is not None else None
+
+    def _inherit(self, now: int, view: Sight, last: Remembered) -> None:
         """Take over the last run's answer if it is still good, or its hold if that still runs."""
         self._named = last.named
         self.address = last.address
         if self._valid(view):
             self._adopt(view.incumbent)
         elif last.same_boot and last.hold_until is not None and last.hold_until > now:
-            self.state = State.HOLDING
+            self.state = _HOLDING
             # No longer than a hold that begins now: the file may be damaged, or the clock another
             # one, as in a container that was moved.
             self._hold_until = min(last.hold_until, now + self._stability.hold)
         elif last.same_boot and last.lost:
-            self.state = State.LOST
+            self.state = _LOST
         else:
             self.address = None
             self._named = False
 
-    # One method a state, named after it.
+    # One method a state.
 
-    def _settling(self, now: int, view: View) -> None:
+    def _settling(self, now: int, view: Sight) -> None:
         stability = self._stability
         quiet = max(self._since, view.last_change_ns) + stability.settle
         due = min(quiet, self._since + stability.settle_max)
@@ -183,17 +232,17 @@ class Decider:
             self._take(view.best)
         elif self._before is not None:
             self.address = self._before.address
-            self.state = State.LOST
+            self.state = _LOST
         else:
             self.state = State.NONE
 
-    def _none(self, now: int, view: View) -> None:
+    def _none(self, now: int, view: Sight) -> None:
         self._take_when_settled(now, view)
 
-    def _stable(self, now: int, view: View) -> None:
+    def _stable(self, now: int, view: Sight) -> None:
         if not self._valid(view):
             stability = self._stability
-            self.state = State.HOLDING
+            self.state = _HOLDING
             self._hold_until = now + (stability.settle if self.reconfigured else stability.hold)
             self._challenge = None
             self.cause = view.cause
@@ -214,7 +263,7 @@ class Decider:
             assert view.best is not None
             self._take(view.best)
 
-    def _holding(self, now: int, view: View) -> None:
+    def _holding(self, now: int, view: Sight) -> None:
         if self._valid(view):
             self.held += 1
             self._adopt(view.incumbent)
@@ -227,27 +276,27 @@ class Decider:
         elif (best := self._replacement(view)) is not None:
             self._take(best)
         else:
-            self.state = State.LOST
+            self.state = _LOST
             self.end_reconfiguration()
 
-    def _lost(self, now: int, view: View) -> None:
+    def _lost(self, now: int, view: Sight) -> None:
         if self._valid(view):
             self.cause = view.cause
             self._adopt(view.incumbent)
         else:
             self._take_when_settled(now, view)
 
-    def _take_when_settled(self, now: int, view: View) -> None:
+    def _take_when_settled(self, now: int, view: Sight) -> None:
         """Take the first address that has been the best for `settle`."""
         best = self._replacement(view)
         if best is None:
             self._challenge = None
             return
-        challenge = _Challenge(best.address, path=False)
+        challenge = _Challenge(best.address, False)
         if self._waited(now, challenge, self._stability.settle, view):
             self._take(best)
 
-    def _replacement(self, view: View) -> Row | None:
+    def _replacement(self, view: Sight) -> Judged | None:
         """The best row, if it is any better than to keep what there is.
 
         An incumbent that only lost its carrier is not given up for an address without one.
@@ -255,10 +304,10 @@ class Decider:
         best, row = view.best, view.incumbent
         if best is None or best.address == self.address:
             return None
-        here = row is not None and row.address == self.address and row.own_reject is Reject.NONE
+        here = row is not None and row.address == self.address and row.own_reject is _ELIGIBLE
         return best if best.carrier or not here else None
 
-    def _waited(self, now: int, challenge: _Challenge, wait: int, view: View) -> bool:
+    def _waited(self, now: int, challenge: _Challenge, wait: int, view: Sight) -> bool:
         """Whether `challenge` has stood for `wait`; else the deadline is set."""
         if self._challenge != challenge:
             self._challenge = challenge
@@ -270,44 +319,49 @@ class Decider:
         self.deadline = due
         return False
 
-    def _take(self, row: Row) -> None:
+    def _take(self, row: Judged) -> None:
         self.address = row.address
         self._challenge = None
         self._adopt(row)
 
-    def _adopt(self, row: Row | None) -> None:
+    def _adopt(self, row: Judged | None) -> None:
         """Settle on the row that now carries the address, also when it moved to another link."""
         assert row is not None
-        self.state = State.STABLE
-        self.row = row
-        if row.own_reject is Reject.NONE:
-            self._named = self._value(row, Criterion.PREFSRC) == 0
+        self.state = _STABLE
+        self._row = row
+        if row.own_reject is _ELIGIBLE:
+            self._namer = row
 
-    def _valid(self, view: View) -> bool:
+    def _valid(self, view: Sight) -> bool:
         row = view.incumbent
         if row is None or row.address != self.address or not row.carrier:
             return False
-        if row.own_reject is Reject.EXCLUDED_INTERFACE and self._named:
+        if row.own_reject is not _ELIGIBLE:
             # It was eligible by its default route alone, and to lose only that is no reason.
-            return True
-        if row.own_reject is not Reject.NONE or self._has_left_mode(row):
+            return row.own_reject is Reject.EXCLUDED_INTERFACE and self._is_named()
+        if self._has_left_mode(row):
             return False
         best = view.best
-        other = best is not None and best.address != row.address
-        return not (deprecated(row) and other and best is not None and not deprecated(best))
+        if not deprecated(row) or best is None or best.address == row.address:
+            return True
+        return deprecated(best)
 
-    def _has_left_mode(self, row: Row) -> bool:
+    def _is_named(self) -> bool:
+        self.keep()
+        return self._named
+
+    def _has_left_mode(self, row: Judged) -> bool:
         """Whether the mode took it and does no longer: a filter like any other. One that merely
         filled in, by a fallback, may lose its path as in mode default-route.
         """
         if row.reject is not Reject.NOT_IN_MODE or not self._narrows(row):
             return False
-        return self.row is None or self.row.tier is Tier.ROUTE
+        return self._row is None or self._row.tier is Tier.ROUTE
 
-    def _narrows(self, row: Row) -> bool:
+    def _narrows(self, row: Judged) -> bool:
         return self._policy.narrows(AF_OF[row.family])
 
-    def _coming_back(self, view: View) -> bool:
+    def _coming_back(self, view: Sight) -> bool:
         row = view.incumbent
         return (
             row is not None
@@ -316,20 +370,17 @@ class Decider:
             and row.carrier
         )
 
-    def _challenger(self, view: View) -> _Challenge | None:
+    def _challenger(self, view: Sight) -> _Challenge | None:
         best = view.best
         if best is None or best.address == self.address:
             return None
         # Behind `incumbent` nothing can speak against the incumbent, so what is left
         # without a mark is the tier and the paths.
         if view.first_diff >= 0:
-            criterion = self._policy.criteria[view.first_diff]
-            if criterion in self._policy.displacing:
-                return _Challenge(best.address, path=False)
-            if criterion not in _PATHS:
-                return None
+            displaces = self._challenging[view.first_diff]
+            return None if displaces is None else _Challenge(best.address, not displaces)
         # What is in the mode comes before what only filled in.
-        by_mode = view.first_diff < 0 and best.tier is Tier.ROUTE and self._narrows(best)
+        by_mode = best.tier is Tier.ROUTE and self._narrows(best)
         return _Challenge(best.address, path=not by_mode)
 
     def _value(self, row: Row, criterion: Criterion) -> int | None:
@@ -341,4 +392,4 @@ class Decider:
     @property
     def pathless(self) -> bool:
         """Whether the address that is kept has no default route of its own any more."""
-        return self.row is not None and self.row.tier not in (Tier.ROUTE, Tier.LOOPBACK)
+        return self._row is not None and self._row.tier not in (Tier.ROUTE, Tier.LOOPBACK)

@@ -40,6 +40,8 @@ class Follower:
         self.view: View | None = None
         self.named: str | None = None
         """The incumbent that the engine knows."""
+        self.decided_ns = 0
+        """CLOCK_BOOTTIME at which it was known that the address is another one."""
         self.published: str | None = None
         self._remarks: tuple[tuple[str, ...], bool] = ((), False)
         """Warnings and whether it is ambiguous, as they were before a hold."""
@@ -51,6 +53,11 @@ class Follower:
         """What `_others` and `_extra` stand on."""
         self._noticed: int | None = None
         """When it was seen that they stand on something that has changed."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is an address other than what was published."""
+        return self.decider.address not in {None, self.published}
 
     def look_around(self, engine: Engine, about: About, now: int) -> int:
         """See what a mode takes beside the answer, and the further addresses that are wanted.
@@ -148,8 +155,6 @@ def visible(choices: dict[str, Choice]) -> dict[str, Choice]:
     }
 
 
-def answer_alone(choice: Choice) -> Choice:
+def answer_alone(choice: Choice) -> tuple[object, ...]:
     """Without what is only said about it."""
-    return choice._replace(
-        prefixlen=0, interface="", ifindex=0, reason="", warnings=(), ambiguous=False, extra=()
-    )
+    return choice.family, choice.address, choice.state, choice.stale

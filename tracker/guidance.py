@@ -176,6 +176,11 @@ class Guidance:
         return frozenset(self._named) if waits else frozenset()
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing depends on what is found out."""
+        return not (self._routes or self._named or self._scoped)
+
+    @property
     def deadline(self) -> int:
         """CLOCK_BOOTTIME of the next thing that is due by itself."""
         return self._resolver.deadline if self._named and self._resolver is not None else NEVER
@@ -192,7 +197,7 @@ class Guidance:
         self, now: int, policies: Mapping[str, PolicyTable], incumbents: Incumbents
     ) -> dict[str, PolicyTable]:
         """Ask whatever has to be asked; the tables that became other ones."""
-        if not (self._routes or self._named or self._scoped):
+        if self.idle:
             return {}
         if self._routes or self._scoped:
             lookups = self._engine.lookups()

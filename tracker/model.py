@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 IPV4 = "ipv4"
 IPV6 = "ipv6"
@@ -186,6 +186,69 @@ class Row(NamedTuple):
     """1 is best; 0 = rejected."""
     values: tuple[int, ...]
     """By position in the policy's criteria."""
+
+    def whole(self) -> Row:
+        """It is."""
+        return self
+
+
+class Judged(Protocol):
+    """What a decider asks of a row."""
+
+    @property
+    def family(self) -> str:
+        """Its family."""
+
+    @property
+    def address(self) -> str:
+        """The address."""
+
+    @property
+    def flags(self) -> int:
+        """IFA_F_*."""
+
+    @property
+    def reject(self) -> Reject:
+        """Why it is no candidate."""
+
+    @property
+    def own_reject(self) -> Reject:
+        """The same without the two that tiers give."""
+
+    @property
+    def tier(self) -> Tier:
+        """How it came to be selected."""
+
+    @property
+    def carrier(self) -> bool:
+        """Whether its link has one."""
+
+    def whole(self) -> Row:
+        """All of it."""
+
+
+class Sight(Protocol):
+    """What a decider asks of a view: see View."""
+
+    @property
+    def best(self) -> Judged | None:
+        """The first by rank."""
+
+    @property
+    def incumbent(self) -> Judged | None:
+        """The best entry of the present answer's address."""
+
+    @property
+    def first_diff(self) -> int:
+        """As in View."""
+
+    @property
+    def last_change_ns(self) -> int:
+        """As in View."""
+
+    @property
+    def cause(self) -> bytes:
+        """As in View."""
 
 
 class View(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from tracker.capture.base import Wake
 from tracker.capture.resync import Resync
 from tracker.decision import Decider, Remembered, Stability
 from tracker.engine.base import NEVER
@@ -53,6 +54,9 @@ NODE = ""
 
 OVERSLEPT_NS = NANOSECONDS
 """A wait that ends this much after its deadline: the process was stopped or the host slept."""
+
+_CHANGED = Wake.CHANGED
+_SETTLING = State.SETTLING
 
 _FAMILY_SCOPES = {
     "ipv4": frozenset({Scope.LINK, Scope.ADDR4, Scope.NEXTHOP, Scope.ROUTE4}),
@@ -127,10 +131,14 @@ class Session:
         self._has_targets = False
         self._indexes: dict[str, int] = {}
         self._followers: list[Follower] = []
+        self._ahead: Follower | None = None
+        """What was decided on at a glance, to be followed in this step."""
         self._changes: list[Change] = []
         self._drifts: list[bytes] = []
         self._time_ns = 0
         self._cause: Cause | None = None
+        self._said: Decision | None = None
+        """What the last step made of things, for published()."""
         self._published: tuple[object, ...] | None = None
         self._answered: tuple[object, ...] | None = None
         """The part of it that is the answer, not a remark."""
@@ -224,6 +232,7 @@ class Session:
 
     def resume(self) -> None:
         """Read everything again before the next decision: nobody watched for a while."""
+        self._said = None
         self.engine.lose(tuple(Scope))
         self._guidance.again()
 
@@ -235,8 +244,10 @@ class Session:
         """
         deadline = min(until_ns, self.deadline())
         latest = max(deadline, self._clock.boot_ns())
-        self.source.wait(deadline)
+        woken = self.source.wait(deadline)
         now = self._clock.boot_ns()
+        if woken == _CHANGED and now < deadline and self._guidance.idle:
+            self._glance(now)
         if now > latest + OVERSLEPT_NS:
             self.resume()
         if now >= deadline:
@@ -295,6 +306,8 @@ class Session:
 
     def published(self) -> Decision:
         """The decision as publishers see it: a hold may end as if nothing had been."""
+        if self._said is not None:
+            return self._said
         decision = self.decision()
         return decision._replace(
             choices=visible(decision.choices),
@@ -324,44 +337,73 @@ class Session:
     def _incumbents(self, selection: str) -> dict[str, str | None]:
         return {f.family: f.decider.address for f in self._followers if f.selection == selection}
 
+    def _glance(self, now: int) -> None:
+        """Decide before anything else where a change is all that there is: nothing is dirty, no
+        timer is due, nobody has to be asked. The rest of the step does what this leaves out.
+        """
+        glance = self.engine.glance()
+        if glance is None:
+            return
+        for follower in self._followers:
+            if follower.index == glance.selection and follower.family == glance.family:
+                decider = follower.decider
+                if follower.view is None or decider.state is _SETTLING:
+                    return
+                if decider.glance(now, glance):
+                    follower.decided_ns = self._clock.boot_ns()
+                    self._ahead = follower
+                decider.keep()
+                return
+
     def _decide(self) -> bool:
         now = self._clock.boot_ns()
         changed = self.engine.changed()
+        moved = []
         for follower in self._followers:
             key, decider = (follower.index, follower.family), follower.decider
-            due = decider.deadline <= now or decider.state is State.SETTLING
-            if follower.view is None or due or key in changed:
-                self._follow(follower, now)
+            due = decider.deadline <= now or decider.state is _SETTLING
+            look = follower.view is None or due or key in changed
+            if follower is self._ahead or (look and self._look(follower, now)):
+                moved.append(follower)
+        self._ahead = None
+        for follower in moved:
+            # Once more with the view that fits: an address without carrier is held from the
+            # beginning, not from whatever wakes us up next.
+            if self._follow(follower) and self._look(follower, now):
+                self._follow(follower)
         return self._publish()
 
-    def _follow(self, follower: Follower, now: int) -> None:
-        # Once more with the view that fits, where the address changed: one without carrier is held
-        # from the beginning, not from whatever wakes us up next.
-        if self._take_step(follower, now):
-            self._take_step(follower, now)
-
-    def _take_step(self, follower: Follower, now: int) -> bool:
-        """True if the engine was told of another address, which makes for another view."""
+    def _look(self, follower: Follower, now: int) -> bool:
+        """True if there is another address."""
         decider = follower.decider
         view = self.engine.view(follower.index, follower.family)
         follower.view = view
-        waits = follower.selection in self._guidance.pending or self._is_stale(follower.family)
+        waits = decider.state is _SETTLING and (
+            follower.selection in self._guidance.pending or self._is_stale(follower.family)
+        )
         if waits and decider.must_wait(now, view):
             return False
         decider.step(now, view)
-        if decider.address is not None and decider.address != follower.published:
-            self._changed(follower, now)
-        if decider.address == follower.named:
+        if follower.is_new:
+            follower.decided_ns = self._clock.boot_ns()
+        return follower.is_new or decider.address != follower.named
+
+    def _follow(self, follower: Follower) -> bool:
+        """Note another address; True if the engine was told, which makes for another view."""
+        address = follower.decider.address
+        if follower.is_new:
+            self._changed(follower)
+        if address == follower.named:
             return False
-        self._name(follower, decider.address)
+        self._name(follower, address)
         return True
 
     def _name(self, follower: Follower, address: str | None) -> None:
         self.engine.set_incumbent(follower.index, follower.family, address)
         follower.named = address
 
-    def _changed(self, follower: Follower, now: int) -> None:
-        decider = follower.decider
+    def _changed(self, follower: Follower) -> None:
+        decider, now = follower.decider, follower.decided_ns
         assert decider.address is not None
         cause, came_ns = None, now
         if decider.reconfigured:
@@ -400,13 +442,14 @@ class Session:
 
     def _publish(self) -> bool:
         """Whether what people see differs from what they last saw, or has to be said again."""
+        self._said = None
         if not self._may_publish():
             return False
         self._remember()
         now = self._clock.boot_ns()
         looks = (f.look_around(self.engine, self._about(f), now) for f in self._followers)
         self._remark_at = min(looks, default=NEVER)
-        decision = self.published()
+        decision = self._said = self.published()
         choices = all_choices(decision)
         seen = (decision.hostname, decision.generation, *choices)
         if seen == self._published:

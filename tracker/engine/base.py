@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from tracker.model import Dirty, Network, PolicyTable, Row, Scope, View
+from tracker.model import Dirty, Judged, Network, PolicyTable, Row, Scope, View
 
 NEVER = (1 << 64) - 1
 """A deadline that does not come."""
+
+
+class Glance(NamedTuple):
+    """A view that changed, as far as a decider needs it at once (a Sight).
+
+    Good until the next change of the engine; of a row that is wanted longer, keep whole().
+    """
+
+    selection: int
+    family: str
+    best: Judged | None
+    incumbent: Judged | None
+    first_diff: int
+    last_change_ns: int
+    cause: bytes
 
 
 class Engine(Protocol):
@@ -43,6 +58,10 @@ class Engine(Protocol):
 
     def changed(self) -> set[tuple[int, str]]:
         """(selection, family) of each view that changed since the last call."""
+
+    def glance(self) -> Glance | None:
+        """The first view that changed, which stays so; behind a wait only. None = there is none,
+        or a scope is dirty, or the engine has no faster way than view()."""
 
     def view(self, selection: int, family: str) -> View:
         """What a decision needs."""

@@ -8,15 +8,18 @@ import os
 # The C part of socket alone: `socket` doubles the time in which Python starts.
 from _socket import inet_ntop, inet_pton
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracker._engine import ffi, lib
+from tracker.engine.base import Glance
 from tracker.errors import ConfigError
 from tracker.model import (
     AF_INET,
     AF_INET6,
     AF_OF,
     FAMILY_OF,
+    IPV4,
+    IPV6,
     Dirty,
     Network,
     PolicyTable,
@@ -31,6 +34,11 @@ __all__ = ["NativeEngine"]
 
 _ROW = Struct("=6I4B4x16s16s4BI24Q16s")
 """struct at_row; decoded as a whole, since reading field by field costs ten times as much."""
+_GLANCE = Struct(f"=I2B2x2B6xi4xQ{2 * '4xI24x16s16x4B212x'}I")
+"""struct at_glance, as far as Glance shows it."""
+_BEST_AT = ffi.offsetof("struct at_glance", "view", "best")
+_INCUMBENT_AT = ffi.offsetof("struct at_glance", "view", "incumbent")
+_CAUSE_AT = ffi.offsetof("struct at_glance", "view", "cause")
 _APPLIED = Struct(f"={3 * lib.AT_KINDS}Q")
 _DIRTY_ROOM = 64
 _DRIFT_BYTES = 16 * 2048
@@ -50,6 +58,27 @@ _KINDS = {
 }
 _OPS = {1: "new", 2: "del"}
 _SNAPSHOT_KINDS = (lib.AT_KIND_LINK, lib.AT_KIND_ADDR, lib.AT_KIND_NEXTHOP, lib.AT_KIND_ROUTE)
+_new = tuple.__new__
+"""Makes a NamedTuple without a detour through Python."""
+
+
+class _GlancedRow(NamedTuple):
+    """What a decider asks of a row at once; the rest is where it was found."""
+
+    family: str
+    address: str
+    flags: int
+    reject: Reject
+    own_reject: Reject
+    tier: Tier
+    carrier: bool
+    engine: NativeEngine
+    selection: int
+    offset: int
+
+    def whole(self) -> Row:
+        """All of it."""
+        return self.engine.glanced_row(self.selection, self.family, self.offset)
 
 
 class NativeEngine:
@@ -71,6 +100,10 @@ class NativeEngine:
         """Number of criteria by selection: how many values a row has."""
         self._dirt = ffi.new("struct at_dirty[]", _DIRTY_ROOM)
         self._view = ffi.new("struct at_view *")
+        self.glanced = ffi.new("struct at_glance *")
+        """Where sources in C say what they have woken up for."""
+        self._glanced = ffi.buffer(self.glanced)
+        self._incumbents: dict[tuple[int, str], str] = {}
         self._counters = ffi.new("struct at_counters *")
 
     # Policy.
@@ -97,6 +130,8 @@ class NativeEngine:
         number = AF_OF[family]
         packed = ffi.NULL if address is None else inet_pton(number, address)
         _check(lib.at_engine_set_incumbent(self.handle, selection, number, packed))
+        if address is not None:
+            self._incumbents[selection, family] = inet_ntop(number, packed)
 
     def set_v6_silent_down(self, on: bool) -> None:
         """Follow net.ipv6.route.skip_notify_on_dev_down."""
@@ -130,6 +165,7 @@ class NativeEngine:
     def changed(self) -> set[tuple[int, str]]:
         """(selection, family) of each view that changed since the last call."""
         bits = lib.at_engine_changed(self.handle)
+        self.glanced.changed = 0
         if not bits:
             return set()
         return {
@@ -137,6 +173,46 @@ class NativeEngine:
             for bit in range(2 * lib.AT_SELECTIONS_MAX)
             if bits >> bit & 1
         }
+
+    def glance(self) -> Glance | None:
+        """The first view that changed, which stays so; behind a wait only. None = there is none,
+        or a scope is dirty."""
+        fields = _GLANCE.unpack_from(self._glanced)
+        if not fields[0]:
+            # The source is one that feeds the engine from Python.
+            lib.at_engine_glance(self.handle, self.glanced)
+            fields = _GLANCE.unpack_from(self._glanced)
+        changed, bit, dirty, has_best, has_incumbent, first_diff, last_change_ns = fields[:7]
+        if not changed or dirty:
+            return None
+        selection, family = bit >> 1, IPV6 if bit & 1 else IPV4
+        best = incumbent = None
+        if has_incumbent:
+            address = self._incumbents[selection, family]
+            incumbent = self._glance_at(_INCUMBENT_AT, selection, family, address, fields[13:])
+        if has_best:
+            packed = fields[8]
+            if incumbent is not None and packed == fields[14]:
+                address = incumbent.address
+            elif family == IPV4:
+                address = inet_ntop(AF_INET, packed[:4])
+            else:
+                address = inet_ntop(AF_INET6, packed)
+            best = self._glance_at(_BEST_AT, selection, family, address, fields[7:])
+        cause = self._glanced[_CAUSE_AT : _CAUSE_AT + fields[19]]
+        return _new(Glance, (selection, family, best, incumbent, first_diff, last_change_ns, cause))
+
+    def _glance_at(
+        self, offset: int, selection: int, family: str, address: str, fields: tuple[Any, ...]
+    ) -> _GlancedRow:
+        flags, _, reject, own_reject, tier, carrier = fields[:6]
+        judged = _REJECTS[reject], _REJECTS[own_reject], _TIERS[tier], carrier == 1
+        return _new(_GlancedRow, (family, address, flags, *judged, self, selection, offset))
+
+    def glanced_row(self, selection: int, family: str, offset: int) -> Row:
+        """All of a row that was glanced at."""
+        fields = _ROW.unpack_from(self._glanced, offset)
+        return _decode(fields, AF_OF[family], self._criteria[selection])
 
     def view(self, selection: int, family: str) -> View:
         """What a decision needs."""
@@ -171,13 +247,16 @@ class NativeEngine:
 
     def dirty(self) -> list[Dirty]:
         """Scopes to be dumped, lost ones first."""
-        count = lib.at_engine_dirty(self.handle, self._dirt, len(self._dirt))
-        if count > len(self._dirt):
-            self._dirt = ffi.new("struct at_dirty[]", count)
-            count = lib.at_engine_dirty(self.handle, self._dirt, count)
+        count = lib.at_engine_dirty(self.handle, self._dirt, _DIRTY_ROOM)
+        if not count:
+            return []
+        dirt = self._dirt
+        if count > _DIRTY_ROOM:
+            dirt = ffi.new("struct at_dirty[]", count)
+            count = lib.at_engine_dirty(self.handle, dirt, count)
         return [
             Dirty(_SCOPES[entry.scope], entry.ifindex, entry.table, bool(entry.lost), entry.rule)
-            for entry in self._dirt[0:count]
+            for entry in dirt[0:count]
         ]
 
     def tables(self) -> list[int]:
