@@ -33,7 +33,11 @@ struct at_feed {
 	/* What the kernel knows. */
 	int current;	   /* the filter in use, -1 = none yet */
 	uint32_t policies; /* at_engine_policies() of it */
-	int crowded;	   /* more links to be watched than there is room for: none is quiet */
+	int behind;	   /* the filter in use is not that of the policies */
+	int mistrusted;	   /* `links` has what the reader does not know for certain */
+	int crowded;	   /* not all links to be watched are in the map: none is quiet */
+	int unsure;	   /* `watched` may differ from the map */
+	int unwatched;	   /* there was an error, which may pass */
 	uint32_t moves;	   /* at_engine_moves() of `watched` */
 	struct at_filter filter;
 	struct watched watched, next;
@@ -113,42 +117,69 @@ int at_feed_alarm(const struct at_feed *f)
 }
 
 /*
+ * The program drops links that are as it wrote them last. What it did not see may have changed them
+ * since, and the next message may say that they are so again.
+ */
+void at_feed_forget(struct at_feed *f)
+{
+	f->mistrusted = at_map_clear(f->bpf.links) < 0;
+}
+
+/* What the program dropped before it forgot may have been news. */
+static void forget_at_last(struct at_source *s)
+{
+	if (!s->feed->mistrusted)
+		return;
+	at_feed_forget(s->feed);
+	if (!s->feed->mistrusted)
+		at_source_lose(s, AT_LOSS_RING, 1u << AT_SCOPE_LINK, 0);
+}
+
+/*
  * The filter that is not in use is filled and takes the place of the other as a
  * whole. The kernel returns when no program runs on the old one any more, so that
  * a dump which begins then misses nothing.
  */
+static int put_filter(struct at_feed *f, const struct at_filter *filter)
+{
+	int next = f->current != 0 ? 0 : 1;
+	int err = at_map_update(f->bpf.filter[next], 0, filter);
+
+	if (err == 0)
+		err = at_map_update(f->bpf.filters, 0, &f->bpf.filter[next]);
+	if (err < 0)
+		return err;
+	f->filter = *filter;
+	f->current = next;
+	/* Which links are quiet was judged by the old one. */
+	f->mistrusted |= at_map_clear(f->bpf.links) < 0;
+	return 0;
+}
+
+/* Tells the kernel of new policies. Where memory is short for a while, the next read tries again;
+ * what the old filter drops until then is a loss, and so is what it dropped when that is over. */
 static int sync_filter(struct at_source *s)
 {
 	uint32_t policies = at_engine_policies(s->engine);
 	struct at_feed *f = s->feed;
 	struct at_filter filter;
-	int next = f->current != 0 ? 0 : 1, err;
+	int behind = f->behind, err = 0;
 
 	if (f->current >= 0 && f->policies == policies)
 		return 0;
 	at_engine_filter(s->engine, &filter);
 	if (f->crowded)
 		filter.n_quiet_names = filter.n_quiet_kinds = 0;
-	if (f->current < 0 || memcmp(&filter, &f->filter, sizeof(filter))) {
-		err = at_map_update(f->bpf.filter[next], 0, &filter);
-		if (err == 0)
-			err = at_map_update(f->bpf.filters, 0, &f->bpf.filter[next]);
-		if (err < 0)
-			return err;
-		f->filter = filter;
-		f->current = next;
-	}
-	f->policies = policies;
+	if (f->current < 0 || memcmp(&filter, &f->filter, sizeof(filter)))
+		err = put_filter(f, &filter);
+	if (err < 0 && err != -ENOMEM)
+		return err;
+	f->behind = err < 0;
+	if (f->behind != behind)
+		at_source_lose(s, AT_LOSS_RING, AT_ALL_SCOPES | AT_RULES, 0);
+	if (!f->behind)
+		f->policies = policies;
 	return 0;
-}
-
-/*
- * The program drops links that are as it wrote them last. What it did not see may have changed them
- * since, and the next message may say that they are so again.
- */
-void at_feed_forget(struct at_feed *f)
-{
-	at_map_clear(f->bpf.links);
 }
 
 static void malformed(struct at_source *s)
@@ -246,6 +277,7 @@ int at_feed_read(struct at_source *s, unsigned limit)
 
 	if (err < 0)
 		return err;
+	forget_at_last(s);
 	at_ring_skip(&s->feed->alarm);
 	read_ring(s, limit);
 	check_losses(s);
@@ -273,6 +305,10 @@ static int exchange(struct at_feed *f)
 	uint32_t yes = 1;
 	int came = 0, err = 0;
 
+	if (f->unsure) {
+		err = at_map_clear(f->bpf.watched);
+		f->watched.n = 0;
+	}
 	for (size_t i = 0; i < f->watched.n && err == 0; i++) {
 		if (!is_in(&f->next, f->watched.ifindex[i]))
 			err = at_map_delete(f->bpf.watched, f->watched.ifindex[i]);
@@ -283,29 +319,44 @@ static int exchange(struct at_feed *f)
 		err = at_map_update(f->bpf.watched, f->next.ifindex[i], &yes);
 		came = 1;
 	}
+	f->unsure = err < 0;
+	if (err < 0)
+		return err;
 	f->watched = f->next;
-	return err < 0 ? err : came;
+	return came;
+}
+
+/* As exchange(); -E2BIG: there are too many. */
+static int watch(struct at_source *s)
+{
+	struct at_feed *f = s->feed;
+	int n = at_engine_watched(s->engine, f->next.ifindex, AT_WATCHED_MAX);
+
+	if (n < 0)
+		return n;
+	if (n > AT_WATCHED_MAX)
+		return -E2BIG;
+	f->next.n = (size_t)n;
+	return exchange(f);
 }
 
 int at_feed_watch(struct at_source *s)
 {
 	uint32_t moves = at_engine_moves(s->engine);
 	struct at_feed *f = s->feed;
-	int n, crowded;
+	int came, crowded;
 
-	if (moves == f->moves)
+	if (moves == f->moves && !f->unwatched)
 		return 0;
-	n = at_engine_watched(s->engine, f->next.ifindex, AT_WATCHED_MAX);
-	crowded = n < 0 || n > AT_WATCHED_MAX;
+	came = watch(s);
+	crowded = came < 0;
+	f->unwatched = crowded && came != -E2BIG;
 	f->moves = moves;
-	if (crowded != f->crowded) {
-		f->crowded = crowded;
-		f->policies--; /* so that the filter is written again */
-	}
-	if (crowded)
-		return 1;
-	f->next.n = (size_t)n;
-	return exchange(f);
+	if (crowded == f->crowded)
+		return came > 0;
+	f->crowded = crowded;
+	f->policies--; /* so that the filter is written again */
+	return 1;
 }
 
 void at_feed_counters(const struct at_feed *f, struct at_source_counters *out)

@@ -74,6 +74,8 @@ int at_map_clear(int fd)
 			return err;
 		key = next;
 	}
+	if (last == 0)
+		return -EAGAIN;
 	return last == -ENOENT ? 0 : last;
 }
 

@@ -9,7 +9,7 @@
 int at_map_lookup(int fd, uint32_t key, void *value);
 int at_map_update(int fd, uint32_t key, const void *value);
 int at_map_delete(int fd, uint32_t key);
-/* Deletes all keys of a hash, as far as no others come at the same time. */
+/* Deletes all keys of a hash but those that come at the same time; -EAGAIN: they came too fast. */
 int at_map_clear(int fd);
 /* Bytes of a ring. */
 int at_map_entries(int fd, uint32_t *entries);

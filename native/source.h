@@ -91,7 +91,7 @@ void at_feed_close(struct at_feed *f); /* with its descriptors */
 /* Tells the kernel of new policies, and reads the ring: `limit` records and some. 0 or -errno. */
 int at_feed_read(struct at_source *s, unsigned limit);
 /* Before a wait: tells the kernel which links wake us. 1: read again, there may be something that
- * woke nobody; 0 or -errno. */
+ * woke nobody; else 0. */
 int at_feed_watch(struct at_source *s);
 /* Messages did not pass the program: it is told to take nothing for known any more. */
 void at_feed_forget(struct at_feed *f);

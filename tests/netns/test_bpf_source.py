@@ -460,3 +460,26 @@ def test_a_policy_that_takes_a_quiet_link_hears_of_it_at_once(
     node.ip("link set wg8 up")
     assert wake_ups.came()
     wake_ups.close()
+
+
+def test_a_policy_that_takes_a_quiet_link_hears_of_its_addresses_at_once(
+    node: Namespace, open_source: Callable[..., Opened]
+) -> None:
+    node.batch(["link add wg9 type veth peer name wg8", "link set wg8 up"])
+    opened = open_source()
+    node.ip("link set wg9 up")
+    opened.resync()
+    opened.settle()
+    wake_ups = WakeUps(opened)
+    node.ip("addr add 10.9.0.1/24 dev wg9")
+    assert not wake_ups.came(0)
+    opened.engine.set_policy(
+        0, default_route_policy(families=FAMILIES, exclude_interfaces=["!wg*"])
+    )
+    opened.settle()
+    wake_ups.came(0)
+    node.ip("addr add 10.9.0.2/24 dev wg9")
+    assert wake_ups.came()
+    wake_ups.close()
+    opened.source.drain()
+    assert "10.9.0.2" in opened.addresses()

@@ -15,7 +15,7 @@ ssize_t (*hook_send)(const void *buf, size_t size);
 ssize_t (*hook_receive)(int fd, void *buf, size_t size, uint32_t *portid);
 int (*hook_option)(int level, int name);
 int (*hook_apply)(int kind);
-/* command: 'r' bytes of a ring, 'u' update, 'd' delete. */
+/* command: 'r' bytes of a ring, 'u' update, 'd' delete, 'c' clear. */
 int (*hook_map)(int command, int fd, uint32_t key, const void *value);
 
 ssize_t __wrap_sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *to,
@@ -30,6 +30,7 @@ int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 int __wrap_at_map_entries(int fd, uint32_t *entries);
 int __wrap_at_map_update(int fd, uint32_t key, const void *value);
 int __wrap_at_map_delete(int fd, uint32_t key);
+int __wrap_at_map_clear(int fd);
 
 static ssize_t result(ssize_t value)
 {
@@ -97,4 +98,9 @@ int __wrap_at_map_update(int fd, uint32_t key, const void *value)
 int __wrap_at_map_delete(int fd, uint32_t key)
 {
 	return hook_map('d', fd, key, NULL);
+}
+
+int __wrap_at_map_clear(int fd)
+{
+	return hook_map('c', fd, 0, NULL);
 }

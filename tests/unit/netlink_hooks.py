@@ -47,7 +47,7 @@ def build(folder: str) -> Any:
             ffi.cdef(re.sub(r"^#define \w+ \.\.\.$", "", file.read(), flags=re.MULTILINE))
     ffi.cdef(_HOOKS)
     library = os.path.join(folder, "hooked.so")
-    maps = ("at_map_entries", "at_map_update", "at_map_delete")
+    maps = ("at_map_entries", "at_map_update", "at_map_delete", "at_map_clear")
     wrapped = ("sendto", "recv", "recvfrom", "setsockopt", "at_engine_apply", *maps)
     subprocess.run(
         ["cc", "-std=gnu11", "-O1", "-g", "-fPIC", "-shared"]

@@ -70,11 +70,16 @@ class BpfKernel(Kernel):
     def __init__(self, built: Any, ring_bytes: int = 1 << 16) -> None:
         self.ring, self.alarm = Ring(ring_bytes), Ring(PAGE)
         self.updates: list[Update] = []
+        self.cleared: list[str] = []
+        """Maps, by name."""
+        self.broken: dict[str, int] = {}
+        """errno of what is done to a map, by name."""
         self._shared_fd = os.memfd_create("shared")
         os.ftruncate(self._shared_fd, PAGE)
         self._shared = mmap.mmap(self._shared_fd, PAGE)
         self._maps = {
-            os.memfd_create(name): name for name in ("filters", "filter0", "filter1", "watched")
+            os.memfd_create(name): name
+            for name in ("filters", "filter0", "filter1", "watched", "links")
         }
         ffi, lib = built
         self._map_hook = ffi.callback("int(int, int, uint32_t, const void *)", self._on_map)
@@ -93,7 +98,7 @@ class BpfKernel(Kernel):
                 "counts": -1,
                 "filters": fds["filters"],
                 "filter": [fds["filter0"], fds["filter1"]],
-                "links": -1,
+                "links": fds["links"],
                 "watched": fds["watched"],
                 "traced": -1,
             },
@@ -113,6 +118,11 @@ class BpfKernel(Kernel):
         if chr(command) == "r":
             return self.ring.size
         name = self._maps[fd]
+        if name in self.broken:
+            return -self.broken[name]
+        if chr(command) == "c":
+            self.cleared.append(name)
+            return 0
         size = 0
         if chr(command) == "u":
             size = self.ffi.sizeof("struct at_filter") if name[-1].isdigit() else 4

@@ -337,3 +337,97 @@ def test_the_filter_has_the_tables_of_the_policies(built: Any) -> None:
     kernel.drain()
     raw = kernel.ffi.from_buffer("struct at_filter *", kernel.updates[0][2])
     assert list(raw.tables[0 : raw.n_tables]) == [254]
+
+
+EVERYTHING = (1 << len(Scope)) - 1
+RULES = 1 << len(Scope)
+
+
+def quiet_names(kernel: BpfKernel) -> int:
+    """Of the filter that was filled last."""
+    raw = [value for name, _, value in kernel.updates if name[-1].isdigit()][-1]
+    return int(kernel.ffi.from_buffer("struct at_filter *", raw).n_quiet_names)
+
+
+def exclude(kernel: BpfKernel, name: bytes) -> None:
+    names = kernel.ffi.new("char[1][128]", [name])
+    table = {"families": 3, "table": 254, "n_exclude_names": 1, "exclude_names": names}
+    policy = kernel.ffi.new("struct at_policy *", table)
+    assert kernel.lib.at_engine_set_policy(kernel.engine, 0, policy) == 0
+
+
+def test_another_filter_makes_the_program_forget_what_the_old_one_judged(
+    kernel: BpfKernel,
+) -> None:
+    before = kernel.cleared.count("links")
+    exclude(kernel, b"wq*")
+    kernel.drain()
+    assert kernel.cleared.count("links") == before + 1
+    kernel.drain()
+    assert kernel.cleared.count("links") == before + 1
+    assert losses(kernel) == []
+
+
+@pytest.mark.parametrize("broken", ["filter1", "filters"])
+def test_a_filter_without_memory_for_it_is_told_later_and_is_a_loss_until_then(
+    kernel: BpfKernel, broken: str
+) -> None:
+    everything = Loss(LossCause.RING, EVERYTHING | RULES)
+    kernel.broken[broken] = errno.ENOMEM
+    set_policy(kernel, 7)
+    assert kernel.drain() >= 0
+    assert losses(kernel) == [everything]
+    assert kernel.drain() >= 0
+    assert losses(kernel) == []
+    del kernel.broken[broken]
+    kernel.drain()
+    assert kernel.updates[-1] == ("filters", 0, b"filter1")
+    assert losses(kernel) == [everything]
+    kernel.drain()
+    assert losses(kernel) == []
+
+
+def test_a_filter_that_is_refused_is_an_error(kernel: BpfKernel) -> None:
+    kernel.broken["filters"] = errno.EPERM
+    set_policy(kernel, 7)
+    assert kernel.drain() == -errno.EPERM
+
+
+@pytest.mark.parametrize("message", [errno.ENOBUFS, b"past the filter"])
+def test_what_could_not_be_forgotten_is_forgotten_later_and_is_a_loss(
+    kernel: BpfKernel, message: int | bytes
+) -> None:
+    kernel.broken["links"] = errno.EAGAIN
+    kernel.events += [message]
+    kernel.drain()
+    assert [loss.scopes & EVERYTHING for loss in losses(kernel)] == [EVERYTHING]
+    kernel.drain()
+    assert losses(kernel) == []
+    del kernel.broken["links"]
+    before = kernel.cleared.count("links")
+    kernel.drain()
+    assert kernel.cleared.count("links") == before + 1
+    assert losses(kernel) == [Loss(LossCause.RING, 1 << Scope.LINK)]
+    kernel.drain()
+    assert losses(kernel) == []
+
+
+def test_where_a_link_cannot_be_watched_none_is_quiet_until_it_can(kernel: BpfKernel) -> None:
+    exclude(kernel, b"wq*")
+    kernel.emit(route(via="192.0.2.1", oif=5))
+    watch(kernel)
+    assert quiet_names(kernel) == 1
+    kernel.broken["watched"] = errno.ENOMEM
+    kernel.emit(route(via="192.0.2.1", oif=6, metric=9))
+    watch(kernel)
+    assert quiet_names(kernel) == 0
+    watch(kernel)
+    assert quiet_names(kernel) == 0
+    del kernel.broken["watched"]
+    before = len(kernel.updates)
+    # What is in the map is not known then.
+    watch(kernel)
+    assert kernel.cleared[-2:] == ["watched", "links"]
+    told = [key for name, key, _ in kernel.updates[before:] if name == "watched"]
+    assert told == [5, 6]
+    assert quiet_names(kernel) == 1
