@@ -154,6 +154,10 @@ class Decider:
             self._named = False
             self._challenging = _challenging(policy)
 
+    def follow(self, policy: PolicyTable, stability: Stability) -> None:
+        """What the same policy depends on is another list or table now."""
+        self._policy, self._stability = policy, stability
+
     def end_reconfiguration(self) -> None:
         """What another policy makes of the address is settled."""
         self.reconfigured = self._rerouted = False

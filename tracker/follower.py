@@ -43,6 +43,10 @@ class Follower:
         self.decided_ns = 0
         """CLOCK_BOOTTIME at which it was known that the address is another one."""
         self.published: str | None = None
+        self.waits = False
+        """Its policy is new and not known in full yet: what was decided under the old one stays."""
+        self._judged_by: About | None = None
+        """What the row that was decided on was judged by: its values mean nothing elsewhere."""
         self._remarks: tuple[tuple[str, ...], bool] = ((), False)
         """Warnings and whether it is ambiguous, as they were before a hold."""
         self._others: tuple[Row, ...] = ()
@@ -59,6 +63,11 @@ class Follower:
         """Whether there is an address other than what was published."""
         return self.decider.address not in {None, self.published}
 
+    def note(self, about: About) -> None:
+        """The decider has looked at a view that stands on this."""
+        if self.decider.state is State.STABLE:
+            self._judged_by = about
+
     def look_around(self, engine: Engine, about: About, now: int) -> int:
         """See what a mode takes beside the answer, and the further addresses that are wanted.
 
@@ -69,6 +78,8 @@ class Follower:
         decider, view, extra = self.decider, self.view, about.guide.extra
         narrow = about.policy.narrows(AF_OF[self.family])
         if decider.state is not State.STABLE or not (extra or narrow) or view is None:
+            return NEVER
+        if self.waits:
             return NEVER
         again = NEVER
         if extra:
@@ -95,7 +106,7 @@ class Follower:
         """
         decider, row = self.decider, self.decider.row
         assert self.view is not None
-        if decider.state is not State.HOLDING:
+        if decider.state is not State.HOLDING and not self.waits:
             self._remarks = warnings(
                 self.family,
                 about.policy,
@@ -131,6 +142,9 @@ class Follower:
     def reason(self, about: About) -> str:
         """Why this address, or why none."""
         assert self.view is not None
+        judged_by = self._judged_by
+        if self.decider.row is not None and judged_by is not None:
+            about = about if about.policy == judged_by.policy else judged_by
         return reason(
             self.family,
             about.policy,

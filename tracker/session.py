@@ -6,6 +6,7 @@ replays on a virtual clock. There is one thread; nothing in it waits for anythin
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -128,6 +129,7 @@ class Session:
         self._memory = memory
         self._kept: LastRun | None = None
         self._guidance = Guidance(guides or {}, helpers or Helpers(), source.engine)
+        self._configured = _configured(policies, self._guidance)
         self._has_targets = False
         self._indexes: dict[str, int] = {}
         self._followers: list[Follower] = []
@@ -177,25 +179,30 @@ class Session:
         helpers: Helpers,
         hostname: str,
     ) -> None:
-        """Go on under another configuration; answers stay until what it changes has settled."""
+        """Go on under another configuration; answers stay until what it changes has settled.
+
+        Where the engine refuses a table it raises, and nothing has changed.
+        """
         now = self._clock.boot_ns()
-        self.settings, self.hostname = settings, hostname
-        self._guidance = Guidance(guides, helpers, self.engine, self._guidance)
+        guidance = Guidance(guides, helpers, self.engine, self._guidance)
         wanted = dict(policies)
-        wanted.update(self._guidance.step(now, wanted, self._incumbents))
-        for name in set(self.policies) - set(wanted):
-            self.engine.drop_policy(self._indexes.pop(name))
-        before, self.policies = self.policies, wanted
+        wanted.update(guidance.step(now, wanted, self._incumbents))
+        self._exchange(wanted)
+        self.settings, self.hostname, self._guidance = settings, hostname, guidance
+        self.policies = wanted
+        before, self._configured = self._configured, _configured(policies, guidance)
         self._followers = [f for f in self._followers if f.family in self._families(f.selection)]
         known = {(f.selection, f.family): f for f in self._followers}
         for name, policy in wanted.items():
-            if policy != before.get(name):
-                self._enter(name, policy)
+            is_same = self._configured[name] == before.get(name)
             for family in policy.families:
                 if follower := known.get((name, family)):
-                    follower.decider.set_policy(policy, settings.stability)
+                    if is_same:
+                        follower.decider.follow(policy, settings.stability)
+                    else:
+                        follower.decider.set_policy(policy, settings.stability)
                     self._name(follower, follower.decider.address)
-                    follower.view = None
+                    self._look_anew(follower)
                 else:
                     self._begin(name, family, now, None)
         self._set_targets()
@@ -213,6 +220,38 @@ class Session:
         taken = set(self._indexes.values())
         free = next(index for index in range(len(taken) + 1) if index not in taken)
         self.engine.set_policy(self._indexes.setdefault(selection, free), policy)
+
+    def _exchange(self, wanted: Mapping[str, PolicyTable]) -> None:
+        """Give the engine all tables, or leave it with those that it has."""
+        before = self.policies
+        try:
+            for name in set(before) - set(wanted):
+                self.engine.drop_policy(self._indexes.pop(name))
+            for name, policy in wanted.items():
+                if policy != before.get(name):
+                    self._enter(name, policy)
+        except Exception:
+            for name in set(self._indexes) - set(before):
+                with contextlib.suppress(ValueError):  # it is the one that was refused
+                    self.engine.drop_policy(self._indexes[name])
+                del self._indexes[name]
+            for name, policy in before.items():
+                self._enter(name, policy)
+            for follower in self._followers:
+                follower.index = self._indexes[follower.selection]
+                self._name(follower, follower.named)
+            raise
+
+    def _look_anew(self, follower: Follower) -> None:
+        """Whatever the engine says: values are others under another table."""
+        follower.waits = self._waits(follower)
+        if not follower.waits:
+            follower.view = None
+
+    def _waits(self, follower: Follower) -> bool:
+        """Whether the answer of another policy has to stay until this one's list is known."""
+        is_late = follower.selection in self._guidance.pending
+        return is_late and follower.decider.state is not _SETTLING
 
     def _begin(self, selection: str, family: str, now: int, kept: Remembered | None) -> None:
         """Follow a family of a selection from now on."""
@@ -262,7 +301,7 @@ class Session:
 
     def deadline(self) -> int:
         """CLOCK_BOOTTIME of the next thing that is due by itself."""
-        deciders = min((f.decider.deadline for f in self._followers), default=NEVER)
+        deciders = min((f.decider.deadline for f in self._followers if not f.waits), default=NEVER)
         due = (self.resync.deadline(), self._guidance.deadline, self._audit_at, self._remark_at)
         return min(deciders, *due)
 
@@ -274,6 +313,11 @@ class Session:
     def index(self, selection: str) -> int:
         """The engine's number of a selection."""
         return self._indexes[selection]
+
+    def about(self, selection: str) -> About:
+        """What a selection asks for, and what that stands for now."""
+        found = self._guidance.found(selection)
+        return About(self.policies[selection], self._guidance.guide(selection), found)
 
     # What came out.
 
@@ -331,6 +375,11 @@ class Session:
             else:
                 self.engine.set_policy(self._indexes[name], policy)
             self.policies[name] = policy
+        for follower in self._followers:
+            if policy := changed.get(follower.selection):
+                follower.decider.follow(policy, self.settings.stability)
+            if policy or (follower.waits and not self._waits(follower)):
+                self._look_anew(follower)
         if changed:
             self.resync.run(cause)
 
@@ -353,6 +402,7 @@ class Session:
                     follower.decided_ns = self._clock.boot_ns()
                     self._ahead = follower
                 decider.keep()
+                follower.note(self.about(follower.selection))
                 return
 
     def _decide(self) -> bool:
@@ -360,6 +410,8 @@ class Session:
         changed = self.engine.changed()
         moved = []
         for follower in self._followers:
+            if follower.waits:
+                continue
             key, decider = (follower.index, follower.family), follower.decider
             due = decider.deadline <= now or decider.state is _SETTLING
             look = follower.view is None or due or key in changed
@@ -384,6 +436,7 @@ class Session:
         if waits and decider.must_wait(now, view):
             return False
         decider.step(now, view)
+        follower.note(self.about(follower.selection))
         if follower.is_new:
             follower.decided_ns = self._clock.boot_ns()
         return follower.is_new or decider.address != follower.named
@@ -416,7 +469,7 @@ class Session:
             family=follower.family,
             old=follower.published,
             new=decider.address,
-            reason=follower.reason(self._about(follower)),
+            reason=follower.reason(self.about(follower.selection)),
             cause=cause,
             boot_ns=now,
             took_ns=max(0, now - came_ns),
@@ -447,7 +500,7 @@ class Session:
             return False
         self._remember()
         now = self._clock.boot_ns()
-        looks = (f.look_around(self.engine, self._about(f), now) for f in self._followers)
+        looks = (f.look_around(self.engine, self.about(f.selection), now) for f in self._followers)
         self._remark_at = min(looks, default=NEVER)
         decision = self._said = self.published()
         choices = all_choices(decision)
@@ -502,19 +555,23 @@ class Session:
 
     def _choice(self, follower: Follower) -> Choice:
         return follower.choice(
-            self._about(follower),
+            self.about(follower.selection),
             stale=self._is_stale(follower.family),
             expected=follower.family in self.settings.expected,
         )
 
-    def _about(self, follower: Follower) -> About:
-        name = follower.selection
-        guidance = self._guidance
-        return About(self.policies[name], guidance.guide(name), guidance.found(name))
-
     def _is_stale(self, family: str) -> bool:
         scopes = _FAMILY_SCOPES[family]
         return any(dirty.lost and dirty.scope in scopes for dirty in self.engine.dirty())
+
+
+def _configured(
+    policies: Mapping[str, PolicyTable], guidance: Guidance
+) -> dict[str, tuple[PolicyTable, Guide]]:
+    """All that a configuration says of where to look, without what was found out."""
+    return {
+        name: (policy, guidance.guide(name)._replace(extra=0)) for name, policy in policies.items()
+    }
 
 
 def _is_dump_entry(raw: bytes) -> bool:
