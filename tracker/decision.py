@@ -45,14 +45,6 @@ class Remembered(NamedTuple):
     """False: the host was booted since, so a hold or a stale value means nothing any more."""
 
 
-class _Challenge(NamedTuple):
-    """A better address, and what makes it better."""
-
-    address: str
-    path: bool
-    """Only default routes and their metrics speak for it."""
-
-
 def deprecated(row: Judged) -> bool:
     """Whether the kernel avoids this address for new connections (the flag, not the lifetime)."""
     return bool(row.flags & IFA_F_DEPRECATED)
@@ -64,15 +56,12 @@ def _searched(policy: PolicyTable) -> tuple[object, ...]:
     return policy.table, policy.fallback, policy.fallback_name, *lists
 
 
-_ByPosition = tuple[bool | None, ...]
-
-
-def _challenging(policy: PolicyTable) -> _ByPosition:
-    """What a difference at a position of the criteria, and at last the address itself, does to an
-    incumbent: True = it displaces it, False = it speaks against it as a path, None = nothing.
+def _speaking(policy: PolicyTable) -> tuple[bool | None, ...]:
+    """What speaks for another address where it differs first from the incumbent, by position of
+    the criteria, the address itself at last: True = a path, False = what displaces, None = nothing.
     """
     speaks = [
-        True if criterion in policy.displacing else False if criterion in _PATHS else None
+        False if criterion in policy.displacing else True if criterion in _PATHS else None
         for criterion in policy.criteria
     ]
     return (*speaks, None)
@@ -85,7 +74,7 @@ class Decider:
         self, policy: PolicyTable, stability: Stability, now: int, last: Remembered | None = None
     ) -> None:
         self._policy = policy
-        self._challenging = _challenging(policy)
+        self._speaks = _speaking(policy)
         self._stability = stability
         self.state = _SETTLING
         self.address: str | None = None
@@ -97,10 +86,13 @@ class Decider:
         """How often an address came back in time."""
         self.cause = b""
         """The record that led to the last change of address or state."""
+        self._causing: Sight | None = None
+        """What shows it."""
         self._since = now
         self._hold_until = 0
         self._named = False
-        self._challenge: _Challenge | None = None
+        self._challenge: tuple[str, bool] | None = None
+        """A better address, and whether only default routes and their metrics speak for it."""
         self._challenge_since = 0
         self.reconfigured = False
         """The policy became another one, and what it makes of the address is not settled yet."""
@@ -152,7 +144,7 @@ class Decider:
             self.reconfigured = True
             self._rerouted = self._rerouted or _searched(policy) != _searched(before)
             self._named = False
-            self._challenging = _challenging(policy)
+            self._speaks = _speaking(policy)
 
     def follow(self, policy: PolicyTable, stability: Stability) -> None:
         """What the same policy depends on is another list or table now."""
@@ -199,6 +191,9 @@ class Decider:
         if self._namer is not None:
             self._named = self._value(self._namer.whole(), Criterion.PREFSRC) == 0
             self._namer = None
+        if self._causing is not None:
+            self.cause = self._causing.cause
+            self._causing = None
 
     @property
     def row(self) -> Row | None:
@@ -231,7 +226,7 @@ class Decider:
         if now < due:
             self.deadline = due
             return
-        self.cause = view.cause
+        self._causing = view
         if view.best is not None:
             self._take(view.best)
         elif self._before is not None:
@@ -249,23 +244,23 @@ class Decider:
             self.state = _HOLDING
             self._hold_until = now + (stability.settle if self.reconfigured else stability.hold)
             self._challenge = None
-            self.cause = view.cause
+            self._causing = view
             return
         assert view.incumbent is not None
         self._adopt(view.incumbent)
-        challenge = self._challenger(view)
-        if challenge is None:
+        best = view.best
+        path = self._challenges(view)
+        if best is None or path is None:
             self._challenge = None
             self.end_reconfiguration()
             return
-        reluctant = challenge.path and not self._rerouted
+        reluctant = path and not self._rerouted
         wait = self._stability.failback if reluctant else self._stability.settle
         if wait is None:
             self._challenge = None
             self.end_reconfiguration()
-        elif self._waited(now, challenge, wait, view):
-            assert view.best is not None
-            self._take(view.best)
+        elif self._waited(now, best.address, path, wait, view):
+            self._take(best)
 
     def _holding(self, now: int, view: Sight) -> None:
         if self._valid(view):
@@ -285,7 +280,7 @@ class Decider:
 
     def _lost(self, now: int, view: Sight) -> None:
         if self._valid(view):
-            self.cause = view.cause
+            self._causing = view
             self._adopt(view.incumbent)
         else:
             self._take_when_settled(now, view)
@@ -296,8 +291,7 @@ class Decider:
         if best is None:
             self._challenge = None
             return
-        challenge = _Challenge(best.address, False)
-        if self._waited(now, challenge, self._stability.settle, view):
+        if self._waited(now, best.address, False, self._stability.settle, view):
             self._take(best)
 
     def _replacement(self, view: Sight) -> Judged | None:
@@ -311,12 +305,13 @@ class Decider:
         here = row is not None and row.address == self.address and row.own_reject is _ELIGIBLE
         return best if best.carrier or not here else None
 
-    def _waited(self, now: int, challenge: _Challenge, wait: int, view: Sight) -> bool:
-        """Whether `challenge` has stood for `wait`; else the deadline is set."""
+    def _waited(self, now: int, address: str, path: bool, wait: int, view: Sight) -> bool:
+        """Whether a challenge has stood for `wait`; else the deadline is set."""
+        challenge = address, path
         if self._challenge != challenge:
             self._challenge = challenge
             self._challenge_since = now
-            self.cause = view.cause
+            self._causing = view
         due = self._challenge_since + wait
         if now >= due:
             return True
@@ -374,18 +369,17 @@ class Decider:
             and row.carrier
         )
 
-    def _challenger(self, view: Sight) -> _Challenge | None:
+    def _challenges(self, view: Sight) -> bool | None:
+        """Whether the best address is one to go over to, and then whether by its path alone."""
         best = view.best
         if best is None or best.address == self.address:
             return None
         # Behind `incumbent` nothing can speak against the incumbent, so what is left
         # without a mark is the tier and the paths.
         if view.first_diff >= 0:
-            displaces = self._challenging[view.first_diff]
-            return None if displaces is None else _Challenge(best.address, not displaces)
+            return self._speaks[view.first_diff]
         # What is in the mode comes before what only filled in.
-        by_mode = best.tier is Tier.ROUTE and self._narrows(best)
-        return _Challenge(best.address, path=not by_mode)
+        return not (best.tier is Tier.ROUTE and self._narrows(best))
 
     def _value(self, row: Row, criterion: Criterion) -> int | None:
         try:

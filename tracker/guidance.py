@@ -142,6 +142,8 @@ class Guidance:
         }
         self._named = [name for name, guide in guides.items() if guide.host]
         self._scoped = {name: guide.vrf for name, guide in guides.items() if guide.vrf}
+        self.idle = not (self._routes or self._named or self._scoped)
+        """Whether nothing depends on what is found out."""
         self._lookups = -1
         self._answer: Answer | None = None
         if before is not None:
@@ -174,11 +176,6 @@ class Guidance:
         """Selections whose first answer, or its failure, is still to come."""
         waits = self._resolver is not None and self._resolver.pending
         return frozenset(self._named) if waits else frozenset()
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing depends on what is found out."""
-        return not (self._routes or self._named or self._scoped)
 
     @property
     def deadline(self) -> int:

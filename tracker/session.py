@@ -285,7 +285,7 @@ class Session:
         latest = max(deadline, self._clock.boot_ns())
         woken = self.source.wait(deadline)
         now = self._clock.boot_ns()
-        if woken == _CHANGED and now < deadline and self._guidance.idle:
+        if woken is _CHANGED and now < deadline and self._guidance.idle:
             self._glance(now)
         if now > latest + OVERSLEPT_NS:
             self.resume()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from functools import cache
 from typing import Any
 
 from tracker._engine import ffi, lib
@@ -21,8 +20,9 @@ RCVBUF = 8 << 20
 """Bytes asked for: a second of churn on a busy router. Memory is used only while we are late."""
 
 _READ_BYTES = 1 << 16
-_wake_of = cache(Wake)
-"""To make one takes longer than to decide."""
+_CHANGED = Wake.CHANGED
+_CHANGED_BIT = int(_CHANGED)
+"""That alone, as most waits end: to look for a member takes as long as to decide."""
 _TYPES = {
     16: "RTM_NEWLINK",
     17: "RTM_DELLINK",
@@ -69,7 +69,8 @@ class NetlinkSource:
         A signal ends it as well (Wake.USER). Raises UnsupportedError when the socket is gone.
         """
         handle = self._handle or self._open()
-        return _wake(lib.at_source_wait_glance(handle, deadline_ns, self.engine.glanced))
+        bits = lib.at_source_wait_glance(handle, deadline_ns, self.engine.glanced)
+        return _CHANGED if bits == _CHANGED_BIT else _wake(bits)
 
     def drain(self) -> Wake:
         """Apply what is queued, without blocking; raises as wait() does."""
@@ -189,4 +190,4 @@ def _text(result: int) -> str:
 def _wake(result: int) -> Wake:
     if result < 0:
         raise UnsupportedError(f"the netlink socket is gone: {_text(result)}")
-    return _wake_of(result)
+    return Wake(result)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from tracker.model import Dirty, Judged, Network, PolicyTable, Row, Scope, View
+from tracker.model import Dirty, Network, PolicyTable, Row, Scope, Sight, View
 
 NEVER = (1 << 64) - 1
 """A deadline that does not come."""
 
 
-class Glance(NamedTuple):
-    """A view that changed, as far as a decider needs it at once (a Sight).
+class Glance(Sight, Protocol):
+    """A view that changed, as far as a decider needs it at once.
 
     Good until the next change of the engine; of a row that is wanted longer, keep whole().
     """
 
-    selection: int
-    family: str
-    best: Judged | None
-    incumbent: Judged | None
-    first_diff: int
-    last_change_ns: int
-    cause: bytes
+    @property
+    def selection(self) -> int:
+        """Whose view it is."""
+
+    @property
+    def family(self) -> str:
+        """Of which family."""
 
 
 class Engine(Protocol):

@@ -11,7 +11,6 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from tracker._engine import ffi, lib
-from tracker.engine.base import Glance
 from tracker.errors import ConfigError
 from tracker.model import (
     AF_INET,
@@ -34,11 +33,10 @@ __all__ = ["NativeEngine"]
 
 _ROW = Struct("=6I4B4x16s16s4BI24Q16s")
 """struct at_row; decoded as a whole, since reading field by field costs ten times as much."""
-_GLANCE = Struct(f"=I2B2x2B6xi4xQ{2 * '4xI24x16s16x4B212x'}I")
+_GLANCE = Struct(f"=I2B2x2B6xi4xQ{2 * '4xI24x16s16x3B?212x'}")
 """struct at_glance, as far as Glance shows it."""
 _BEST_AT = ffi.offsetof("struct at_glance", "view", "best")
 _INCUMBENT_AT = ffi.offsetof("struct at_glance", "view", "incumbent")
-_CAUSE_AT = ffi.offsetof("struct at_glance", "view", "cause")
 _APPLIED = Struct(f"={3 * lib.AT_KINDS}Q")
 _DIRTY_ROOM = 64
 _DRIFT_BYTES = 16 * 2048
@@ -63,7 +61,7 @@ _new = tuple.__new__
 
 
 class _GlancedRow(NamedTuple):
-    """What a decider asks of a row at once; the rest is where it was found."""
+    """What a decider asks of a row at once."""
 
     family: str
     address: str
@@ -75,10 +73,31 @@ class _GlancedRow(NamedTuple):
     engine: NativeEngine
     selection: int
     offset: int
+    """In the glance."""
 
     def whole(self) -> Row:
         """All of it."""
-        return self.engine.glanced_row(self.selection, self.family, self.offset)
+        fields = _ROW.unpack_from(ffi.buffer(self.engine.glanced), self.offset)
+        criteria = self.engine.criteria[self.selection]
+        return _decode(fields, AF_OF[self.family], criteria)
+
+
+class _Glance(NamedTuple):
+    """What a decider asks of a view at once."""
+
+    selection: int
+    family: str
+    best: _GlancedRow | None
+    incumbent: _GlancedRow | None
+    first_diff: int
+    last_change_ns: int
+    engine: NativeEngine
+
+    @property
+    def cause(self) -> bytes:
+        """The record, as in View."""
+        view = self.engine.glanced.view
+        return bytes(ffi.buffer(view.cause, view.cause_size))
 
 
 class NativeEngine:
@@ -96,14 +115,15 @@ class NativeEngine:
             raise MemoryError
         self.targets: tuple[Network, ...] = ()
         """Those that were set last."""
-        self._criteria: dict[int, int] = {}
+        self.criteria: dict[int, int] = {}
         """Number of criteria by selection: how many values a row has."""
         self._dirt = ffi.new("struct at_dirty[]", _DIRTY_ROOM)
         self._view = ffi.new("struct at_view *")
         self.glanced = ffi.new("struct at_glance *")
         """Where sources in C say what they have woken up for."""
         self._glanced = ffi.buffer(self.glanced)
-        self._incumbents: dict[tuple[int, str], str] = {}
+        self._incumbents = [""] * (2 * lib.AT_SELECTIONS_MAX)
+        """By the bit of their view."""
         self._counters = ffi.new("struct at_counters *")
 
     # Policy.
@@ -112,7 +132,7 @@ class NativeEngine:
         """Set or replace a selection and rank it anew."""
         table, _keep = _policy(policy)
         _check(lib.at_engine_set_policy(self.handle, selection, table))
-        self._criteria[selection] = len(policy.criteria)
+        self.criteria[selection] = len(policy.criteria)
 
     def set_mode_networks(self, selection: int, networks: tuple[Network, ...]) -> None:
         """Replace the networks of a list, whatever else the policy has; ValueError without a
@@ -123,7 +143,7 @@ class NativeEngine:
     def drop_policy(self, selection: int) -> None:
         """Forget a selection."""
         _check(lib.at_engine_drop_policy(self.handle, selection))
-        del self._criteria[selection]
+        del self.criteria[selection]
 
     def set_incumbent(self, selection: int, family: str, address: str | None) -> None:
         """Name the present answer, which stays among equals."""
@@ -131,7 +151,8 @@ class NativeEngine:
         packed = ffi.NULL if address is None else inet_pton(number, address)
         _check(lib.at_engine_set_incumbent(self.handle, selection, number, packed))
         if address is not None:
-            self._incumbents[selection, family] = inet_ntop(number, packed)
+            bit = 2 * selection + (number == AF_INET6)
+            self._incumbents[bit] = inet_ntop(number, packed)
 
     def set_v6_silent_down(self, on: bool) -> None:
         """Follow net.ipv6.route.skip_notify_on_dev_down."""
@@ -174,52 +195,45 @@ class NativeEngine:
             if bits >> bit & 1
         }
 
-    def glance(self) -> Glance | None:
+    def glance(self) -> _Glance | None:
         """The first view that changed, which stays so; behind a wait only. None = there is none,
         or a scope is dirty."""
+        # As little as can be: behind a wake-up each step of Python takes twenty times as long.
         fields = _GLANCE.unpack_from(self._glanced)
         if not fields[0]:
             # The source is one that feeds the engine from Python.
             lib.at_engine_glance(self.handle, self.glanced)
             fields = _GLANCE.unpack_from(self._glanced)
-        changed, bit, dirty, has_best, has_incumbent, first_diff, last_change_ns = fields[:7]
-        if not changed or dirty:
+        (
+            changed, bit, dirty, has_best, has_incumbent, first_diff, last_change_ns,
+            flags, local, reject, own_reject, tier, carrier,
+            its_flags, _, its_reject, its_own_reject, its_tier, its_carrier,
+        ) = fields  # fmt: skip
+        if dirty or not changed:
             return None
-        selection, family = bit >> 1, IPV6 if bit & 1 else IPV4
+        selection = bit >> 1
+        family = IPV6 if bit & 1 else IPV4
         best = incumbent = None
         if has_incumbent:
-            address = self._incumbents[selection, family]
-            incumbent = self._glance_at(_INCUMBENT_AT, selection, family, address, fields[13:])
+            incumbent = _new(_GlancedRow, (
+                family, self._incumbents[bit], its_flags, _REJECTS[its_reject],
+                _REJECTS[its_own_reject], _TIERS[its_tier], its_carrier, self, selection,
+                _INCUMBENT_AT,
+            ))  # fmt: skip
         if has_best:
-            packed = fields[8]
-            if incumbent is not None and packed == fields[14]:
-                address = incumbent.address
-            elif family == IPV4:
-                address = inet_ntop(AF_INET, packed[:4])
-            else:
-                address = inet_ntop(AF_INET6, packed)
-            best = self._glance_at(_BEST_AT, selection, family, address, fields[7:])
-        cause = self._glanced[_CAUSE_AT : _CAUSE_AT + fields[19]]
-        return _new(Glance, (selection, family, best, incumbent, first_diff, last_change_ns, cause))
-
-    def _glance_at(
-        self, offset: int, selection: int, family: str, address: str, fields: tuple[Any, ...]
-    ) -> _GlancedRow:
-        flags, _, reject, own_reject, tier, carrier = fields[:6]
-        judged = _REJECTS[reject], _REJECTS[own_reject], _TIERS[tier], carrier == 1
-        return _new(_GlancedRow, (family, address, flags, *judged, self, selection, offset))
-
-    def glanced_row(self, selection: int, family: str, offset: int) -> Row:
-        """All of a row that was glanced at."""
-        fields = _ROW.unpack_from(self._glanced, offset)
-        return _decode(fields, AF_OF[family], self._criteria[selection])
+            address = inet_ntop(AF_INET6, local) if bit & 1 else inet_ntop(AF_INET, local[:4])
+            best = _new(_GlancedRow, (
+                family, address, flags, _REJECTS[reject], _REJECTS[own_reject], _TIERS[tier],
+                carrier, self, selection, _BEST_AT,
+            ))  # fmt: skip
+        return _new(_Glance, (selection, family, best, incumbent, first_diff, last_change_ns, self))
 
     def view(self, selection: int, family: str) -> View:
         """What a decision needs."""
         view = self._view
         number = AF_OF[family]
         _check(lib.at_engine_view(self.handle, selection, number, view))
-        count = self._criteria[selection]
+        count = self.criteria[selection]
         return View(
             best=_row(view.best, number, count) if view.has_best else None,
             incumbent=_row(view.incumbent, number, count) if view.has_incumbent else None,
@@ -241,7 +255,7 @@ class NativeEngine:
         room = self._counters.addresses
         rows = ffi.new("struct at_row[]", room)
         count = min(room, lib.at_engine_rows(self.handle, selection, number, rows, room))
-        criteria = self._criteria.get(selection, 0)
+        criteria = self.criteria.get(selection, 0)
         raw = ffi.buffer(rows, count * _ROW.size)
         return [_decode(fields, number, criteria) for fields in _ROW.iter_unpack(raw)]
 
