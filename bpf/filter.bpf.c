@@ -146,7 +146,7 @@ static __always_inline int filter(struct __sk_buff *skb, const struct variant va
 		add(&count->emitted);
 		return 0;
 	}
-	lose(whole ? scopes_of(&msg) : ALL_SCOPES);
+	lose(whole ? scopes_of(&msg) : ALL_SCOPES | RULES);
 	add(&count->lost);
 	return 0;
 }

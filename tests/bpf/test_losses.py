@@ -20,7 +20,7 @@ A6 = bytes([0x20, 1, 0xD, 0xB8, *[0] * 11, 1])
 MAIN_TABLE = (15, u32(254))
 ADDRESS = addr([(1, A4), (2, A4)])
 RULES = len(Scope)
-ALL = tuple(Scope)
+ALL = (*Scope, RULES)
 
 
 @pytest.fixture
