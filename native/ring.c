@@ -114,4 +114,10 @@ void at_ring_skip(struct at_ring *r)
 	while (next(r, &end.end, &s, &discarded))
 		;
 	at_ring_release(r, &end);
+	/*
+	 * A program adds to the losses and then looks for room in the ring of alarms; the reader
+	 * makes room and then looks at the losses. Of two who do so at once, one has to see what
+	 * the other did, else a loss is told to nobody until the next one.
+	 */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
