@@ -53,7 +53,9 @@ struct at_target {
 
 struct at_filter {
 	__u32 n_tables; /* tables whose default routes matter */
-	__u32 n_targets; /* addresses whose covering routes matter, in any table; then rules do too */
+	/* Addresses whose covering routes matter, in any table; then rules do too, and no link is
+	 * quiet: a route may go with it. */
+	__u32 n_targets;
 	__u32 n_quiet_names, n_loud_names, n_quiet_kinds;
 	__u32 pad0;
 	__u32 tables[AT_TABLES_MAX];

@@ -117,18 +117,16 @@ static __always_inline int is_here(const struct net *net)
 	return !netns || BPF_CORE_READ(net, ns.inum) == netns;
 }
 
-static __always_inline int is_wanted(__u32 table)
+static __always_inline const struct at_filter *find_filter(void)
 {
-	const struct at_filter *filter;
 	__u32 zero = 0;
-	void *inner;
+	void *inner = bpf_map_lookup_elem(&filters, &zero);
 
-	inner = bpf_map_lookup_elem(&filters, &zero);
-	if (!inner)
-		return 0;
-	filter = bpf_map_lookup_elem(inner, &zero);
-	if (!filter)
-		return 0;
+	return inner ? bpf_map_lookup_elem(inner, &zero) : 0;
+}
+
+static __always_inline int is_wanted(const struct at_filter *filter, __u32 table)
+{
 	for (__u32 i = 0; i < AT_TABLES_MAX; i++) {
 		if (i >= filter->n_tables)
 			break;
@@ -136,6 +134,32 @@ static __always_inline int is_wanted(__u32 table)
 			return 1;
 	}
 	return 0;
+}
+
+/* Whether a target lies in the prefix that begins with key and has all but `slen` bits of it. */
+static __always_inline int covers_target(const struct at_filter *filter, __u32 key, __u32 slen)
+{
+	__u64 mask = ~0ull << (slen & 63);
+	__u32 address;
+
+	for (__u32 i = 0; i < AT_TARGETS_MAX; i++) {
+		if (i >= filter->n_targets)
+			break;
+		__builtin_memcpy(&address, filter->targets[i].address, sizeof(address));
+		if (filter->targets[i].family == AF_INET &&
+		    !((bpf_ntohl(address) ^ key) & (__u32)mask))
+			return 1;
+	}
+	return 0;
+}
+
+/* What the reader waits for: a default route that a policy may depend on, a way to a target. */
+static __always_inline int may_matter(__u32 table, __u32 key, __u32 slen)
+{
+	const struct at_filter *filter = find_filter();
+
+	return filter &&
+	       ((slen == 32 && is_wanted(filter, table)) || covers_target(filter, key, slen));
 }
 
 /* The reader compares the number at its next look, to which the other ring wakes it. */
@@ -193,7 +217,7 @@ static __always_inline void report(const struct net *net, __u32 key, const struc
 		return;
 	__sync_fetch_and_add(&count->flushed, 1);
 
-	matters = BPF_CORE_READ(alias, fa_slen) == 32 && is_wanted(table);
+	matters = may_matter(table, key, BPF_CORE_READ(alias, fa_slen));
 	if (!matters && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
 				bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2) {
 		__sync_fetch_and_add(&count->unreported, 1);

@@ -168,7 +168,8 @@ void at_engine_filter(const struct at_engine *e, struct at_filter *out)
 	memset(out, 0, sizeof(*out));
 	add_tables(e, out);
 	add_targets(e, out);
-	if (following(e, 0) == AT_SELECTIONS_MAX)
+	/* A route to a target may lead over any link, and go with it without a message. */
+	if (e->n_targets || following(e, 0) == AT_SELECTIONS_MAX)
 		return;
 	if (add_all_loud(e, out))
 		add_quiet(e, out);

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.bpf.program import filtering, policy
 from tests.kernels.tracing import Pieced
+from tests.messages import addr
 from tests.netns.namespace import Namespace, connect
+from tracker.capture import trace
+from tracker.capture.loader import PLAIN
 from tracker.capture.payload import Flush, Task
+from tracker.model import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,3 +234,30 @@ def test_without_btf_there_is_a_number(host: Namespace, tmp_path: Path, router: 
         assert traces.counted("flushed") == 3
         assert traces.prefixes() == []
         traces.close()
+
+
+TARGETS = [socket.inet_aton("10.1.2.3"), bytes([0x20, 1, *[0] * 14])]
+
+
+@pytest.mark.parametrize("way", ["fentry", "kprobe"])
+@pytest.mark.parametrize(
+    ("prefix", "matters"),
+    [("10.0.0.0/8", True), ("10.1.2.3/32", True), ("0.0.0.0/0", True), ("10.1.2.4/30", False)],
+)
+def test_a_route_that_goes_from_under_a_target_wakes_and_may_not_get_lost(
+    host: Namespace, router: Namespace, way: str, prefix: str, matters: bool
+) -> None:
+    connect(host, "eth0", router, "eth0")
+    with filtering(PLAIN, 4096) as program, host.entered():
+        program.obey(policy(tables=[], targets=TARGETS))
+        traced = trace.attach(program.maps._asdict(), way)
+        host.ip(f"route add {prefix} dev eth0")
+        host.ip("link set eth0 down")
+        assert program.ring.woke() == matters
+        assert len(program.ring.read()) == 1
+        host.batch(["link set eth0 up", f"route add {prefix} dev eth0"])
+        while program.feed(addr([(2, bytes(4))])) == "emitted":
+            pass
+        host.ip("link set eth0 down")
+        assert program.lost[Scope.ROUTE4] == matters
+        traced.close()

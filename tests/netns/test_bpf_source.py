@@ -12,6 +12,7 @@ import pytest
 
 from tests.netns.namespace import connect
 from tests.tiers import RING, SMALLEST_RING
+from tracker.address import host_network
 from tracker.capture.base import Wake
 from tracker.capture.bpf import BpfSource, Maps, create_maps
 from tracker.capture.loader import load
@@ -483,3 +484,20 @@ def test_a_policy_that_takes_a_quiet_link_hears_of_its_addresses_at_once(
     wake_ups.close()
     opened.source.drain()
     assert "10.9.0.2" in opened.addresses()
+
+
+def test_a_route_to_a_target_goes_with_a_link_that_is_excluded_and_wakes(
+    node: Namespace, open_source: Callable[..., Opened]
+) -> None:
+    node.ip("link add veth9 type veth peer name veth8")
+    node.batch(["link set veth8 up", "link set veth9 up", "route add 203.0.113.0/24 dev veth9"])
+    opened = open_source()
+    opened.engine.set_targets([host_network("203.0.113.7")])
+    opened.settle()
+    before = opened.engine.lookups()
+    wake_ups = WakeUps(opened)
+    node.ip("link set veth9 down")
+    assert wake_ups.came()
+    wake_ups.close()
+    opened.source.drain()
+    assert opened.engine.lookups() > before

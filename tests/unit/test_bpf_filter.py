@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from tests.build import addr, gone, link, nexthop, policy, route
 from tracker._engine import ffi, lib
+from tracker.address import host_network
 from tracker.capture.record import encode
 from tracker.engine.native import NativeEngine
 from tracker.model import Fallback, PolicyTable
 from tracker.policy.defaults import DOCKER_BRIDGE
 
 
-def told(*policies: PolicyTable) -> Any:
+def told(*policies: PolicyTable, targets: tuple[str, ...] = ()) -> Any:
     """struct at_filter of an engine with these selections."""
     engine = NativeEngine()
+    engine.set_targets([host_network(target) for target in targets])
     for selection, table in enumerate(policies):
         engine.set_policy(selection, table)
     out = ffi.new("struct at_filter *")
@@ -128,6 +130,13 @@ def test_without_room_for_all_that_is_kept_nothing_is_quiet() -> None:
 def test_what_there_is_no_room_for_is_loud() -> None:
     filter_ = told(names(*(f"n{number}" for number in range(100)), kinds=("k",) * 20))
     assert (filter_.n_quiet_names, filter_.n_quiet_kinds) == (64, 16)
+
+
+def test_with_targets_nothing_is_quiet() -> None:
+    """A route to one may lead over any link, and goes with it without a message."""
+    filter_ = told(names("docker*", kinds=("dummy",)), targets=("10.0.0.1",))
+    assert filter_.n_targets == 1
+    assert filter_.n_quiet_names == filter_.n_quiet_kinds == 0
 
 
 def test_tables_of_all_selections_are_told_once() -> None:
