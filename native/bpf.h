@@ -31,7 +31,7 @@ int at_engine_watched(const struct at_engine *e, uint32_t *out, size_t max);
 uint32_t at_engine_moves(const struct at_engine *e);
 
 /* Takes the capabilities that only opening a source needs from the calling thread, for good: a bit
- * for each one that it had, by number. CAP_BPF stays where the kernel wants it for reading a map.
+ * for each one that it had, by number. CAP_BPF, or CAP_SYS_ADMIN without it, stays where the kernel wants one for maps.
  * 0 or -errno. */
 int at_caps_drop(uint64_t *given_up);
 

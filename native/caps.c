@@ -67,14 +67,16 @@ int at_caps_drop(uint64_t *given_up)
 	uint64_t mask = BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_NET_ADMIN) | BIT(CAP_SYS_ADMIN) |
 			BIT(CAP_SYS_RESOURCE);
 	struct sets now;
+	uint64_t reads;
 	long err;
 
 	memset(&now, 0, sizeof(now));
 	err = call(SYS_capget, &now);
 	if (err < 0)
 		return (int)err;
-	if (permitted(&now) & BIT(CAP_BPF) && !may_read_maps_without(&now))
-		mask &= ~BIT(CAP_BPF);
+	reads = permitted(&now) & READS_MAPS;
+	if (reads && !may_read_maps_without(&now))
+		mask &= ~(reads & BIT(CAP_BPF) ? BIT(CAP_BPF) : reads);
 	*given_up = permitted(&now) & mask;
 	clear(&now, mask);
 	return (int)call(SYS_capset, &now);

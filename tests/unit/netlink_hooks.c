@@ -17,6 +17,8 @@ int (*hook_option)(int level, int name);
 int (*hook_apply)(int kind);
 /* command: 'r' bytes of a ring, 'u' update, 'd' delete, 'c' clear. */
 int (*hook_map)(int command, int fd, uint32_t key, const void *value);
+/* What the kernel says of every look-up; NULL: the real one is asked. */
+int (*hook_lookup)(void);
 
 ssize_t __wrap_sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *to,
 		      socklen_t to_len);
@@ -31,6 +33,8 @@ int __wrap_at_map_entries(int fd, uint32_t *entries);
 int __wrap_at_map_update(int fd, uint32_t key, const void *value);
 int __wrap_at_map_delete(int fd, uint32_t key);
 int __wrap_at_map_clear(int fd);
+int __wrap_at_map_lookup(int fd, uint32_t key, void *value);
+int __real_at_map_lookup(int fd, uint32_t key, void *value);
 
 static ssize_t result(ssize_t value)
 {
@@ -103,4 +107,9 @@ int __wrap_at_map_delete(int fd, uint32_t key)
 int __wrap_at_map_clear(int fd)
 {
 	return hook_map('c', fd, 0, NULL);
+}
+
+int __wrap_at_map_lookup(int fd, uint32_t key, void *value)
+{
+	return hook_lookup ? hook_lookup() : __real_at_map_lookup(fd, key, value);
 }

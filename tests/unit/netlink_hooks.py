@@ -35,6 +35,7 @@ extern ssize_t (*hook_receive)(int, void *, size_t, uint32_t *);
 extern int (*hook_option)(int, int);
 extern int (*hook_apply)(int);
 extern int (*hook_map)(int, int, uint32_t, const void *);
+extern int (*hook_lookup)(void);
 """
 
 
@@ -47,7 +48,7 @@ def build(folder: str) -> Any:
             ffi.cdef(re.sub(r"^#define \w+ \.\.\.$", "", file.read(), flags=re.MULTILINE))
     ffi.cdef(_HOOKS)
     library = os.path.join(folder, "hooked.so")
-    maps = ("at_map_entries", "at_map_update", "at_map_delete", "at_map_clear")
+    maps = ("at_map_entries", "at_map_update", "at_map_delete", "at_map_clear", "at_map_lookup")
     wrapped = ("sendto", "recv", "recvfrom", "setsockopt", "at_engine_apply", *maps)
     subprocess.run(
         ["cc", "-std=gnu11", "-O1", "-g", "-fPIC", "-shared"]

@@ -20,8 +20,9 @@ _NAMES = {
 def drop() -> tuple[str, ...]:
     """Give these up in the calling thread, for good; the names of those that it had.
 
-    CAP_BPF stays where the kernel wants it for reading a map (before 5.19, where unprivileged BPF
-    is disabled). A thread that is started later has what the one that starts it has then.
+    CAP_BPF, or CAP_SYS_ADMIN without it, stays where the kernel wants one for maps (before 5.19,
+    where unprivileged BPF is disabled). A thread that is started later has what the one that
+    starts it has then.
     """
     given_up = ffi.new("uint64_t *")
     error = -lib.at_caps_drop(given_up)
