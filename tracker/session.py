@@ -376,9 +376,10 @@ class Session:
                 self.engine.set_policy(self._indexes[name], policy)
             self.policies[name] = policy
         for follower in self._followers:
-            if policy := changed.get(follower.selection):
-                follower.decider.follow(policy, self.settings.stability)
-            if policy or (follower.waits and not self._waits(follower)):
+            name = follower.selection
+            if name in changed:
+                follower.decider.follow(changed[name], self.settings.stability)
+            if name in changed or (follower.waits and not self._waits(follower)):
                 self._look_anew(follower)
         if changed:
             self.resync.run(cause)
