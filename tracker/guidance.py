@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tracker.address import family_of, host_network
 from tracker.engine.base import NEVER
-from tracker.model import FAMILIES, Network
+from tracker.model import FAMILIES, NANOSECONDS, Network
 from tracker.policy import modes
 from tracker.policy.compile import TABLE_NOWHERE
 from tracker.policy.modes import Guide
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
     Incumbents = Callable[[str], Mapping[str, str | None]]
     """The present answers of a selection, by family."""
+
+
+PACE_FIRST_NS = NANOSECONDS // 10
+PACE_MOST_NS = NANOSECONDS
+"""Between two rounds of questions to the kernel, while its answers may change all the time."""
 
 
 class Lookup(Protocol):
@@ -61,22 +66,58 @@ class Found(NamedTuple):
     remarks: tuple[Remark, ...] = ()
 
 
+class _Round:
+    """One round of questions: it ends with the first that is not answered in time, since the
+    thread that decides waits for it.
+    """
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self.is_late = False
+
+    def ways(self, target: str, vrf: str = "") -> Ways:
+        """As of a Lookup; TimeoutError without a question once there was one."""
+        if self.is_late:
+            raise TimeoutError("timed out")
+        try:
+            return self._lookup.ways(target, vrf)
+        except TimeoutError:
+            self.is_late = True
+            raise
+
+
+class _Pace:
+    """Says how often to do what is asked for again and again: at once after a quiet time, then
+    less and less often.
+    """
+
+    def __init__(self) -> None:
+        self.free_at = 0
+        """When it is time again."""
+        self._pause = PACE_FIRST_NS
+
+    def take(self, now: int) -> None:
+        """It is done now."""
+        was_quiet = now >= self.free_at + self._pause
+        self._pause = PACE_FIRST_NS if was_quiet else min(2 * self._pause, PACE_MOST_NS)
+        self.free_at = now + self._pause
+
+
 class RouteTo:
     """The source addresses towards the destinations of one selection."""
 
-    def __init__(self, guide: Guide, lookup: Lookup | None) -> None:
+    def __init__(self, guide: Guide) -> None:
         self._guide = guide
-        self._lookup = lookup
         self._last: dict[str, tuple[Way, ...]] = {}
 
-    def ask(self, incumbents: Mapping[str, str | None]) -> Found:
+    def ask(self, incumbents: Mapping[str, str | None], lookup: Lookup | None) -> Found:
         """Ask for each destination; `incumbents` are the present answers by family."""
         words: dict[Network, str] = {}
         remarks: list[Remark] = []
         first: dict[str, tuple[str, str]] = {}
         for target in self._guide.targets:
             family = family_of(target)
-            ways = self._ways(target, family, remarks)
+            ways = self._ways(target, family, remarks, lookup)
             # Equal ways: whichever the kernel takes for a packet, the answer stays.
             present = incumbents.get(family)
             sources = sorted(
@@ -94,15 +135,17 @@ class RouteTo:
                     remarks.append(Remark(family, f"route-to: {text}"))
         return Found(tuple(words), words, tuple(remarks))
 
-    def _ways(self, target: str, family: str, remarks: list[Remark]) -> tuple[Way, ...]:
+    def _ways(
+        self, target: str, family: str, remarks: list[Remark], lookup: Lookup | None
+    ) -> tuple[Way, ...]:
         """The ways to a destination; without any those of before: to lose a path is no reason to
         change an address.
         """
-        if self._lookup is None:
+        if lookup is None:
             remarks.append(Remark(family, f"route-to {target}: no kernel to ask"))
             return ()
         try:
-            found = self._lookup.ways(target, self._guide.vrf)
+            found = lookup.ways(target, self._guide.vrf)
             failure = found.failure
         except OSError as error:
             failure = f"the kernel cannot be asked: {error.strerror or error}"
@@ -136,7 +179,7 @@ class Guidance:
         self._engine = engine
         self._found: dict[str, Found] = {}
         self._routes = {
-            name: RouteTo(guide, helpers.lookup)
+            name: RouteTo(guide)
             for name, guide in guides.items()
             if guide.mode == modes.ROUTE_TO and guide.targets
         }
@@ -145,6 +188,8 @@ class Guidance:
         self.idle = not (self._routes or self._named or self._scoped)
         """Whether nothing depends on what is found out."""
         self._lookups = -1
+        self._pace = _Pace()
+        self._ask_at = NEVER
         self._answer: Answer | None = None
         if before is not None:
             self._take_over(before)
@@ -180,7 +225,9 @@ class Guidance:
     @property
     def deadline(self) -> int:
         """CLOCK_BOOTTIME of the next thing that is due by itself."""
-        return self._resolver.deadline if self._named and self._resolver is not None else NEVER
+        if self._named and self._resolver is not None:
+            return min(self._ask_at, self._resolver.deadline)
+        return self._ask_at
 
     def guide(self, name: str) -> Guide:
         """What was asked for."""
@@ -196,12 +243,8 @@ class Guidance:
         """Ask whatever has to be asked; the tables that became other ones."""
         if self.idle:
             return {}
-        if self._routes or self._scoped:
-            lookups = self._engine.lookups()
-            if lookups != self._lookups:
-                self._lookups = lookups
-                for name, route in self._routes.items():
-                    self._found[name] = route.ask(incumbents(name))
+        if self._routes:
+            self._ask(now, incumbents)
         if self._named:
             self._resolve(now)
         changed = {}
@@ -219,8 +262,27 @@ class Guidance:
     def again(self) -> None:
         """Ask everything anew at the next step."""
         self._lookups = -1
+        self._pace = _Pace()
         if self._resolver is not None:
             self._resolver.again()
+
+    def _ask(self, now: int, incumbents: Incumbents) -> None:
+        """Ask the kernel, if its answers may be others and it was not asked just now."""
+        self._ask_at = NEVER
+        lookups = self._engine.lookups()
+        if lookups == self._lookups:
+            return
+        if now < self._pace.free_at:
+            self._ask_at = self._pace.free_at
+            return
+        self._pace.take(now)
+        asking = _Round(self._lookup) if self._lookup is not None else None
+        for name, route in self._routes.items():
+            self._found[name] = route.ask(incumbents(name), asking)
+        self._lookups = lookups
+        if asking is not None and asking.is_late:
+            self._lookups = -1
+            self._ask_at = self._pace.free_at
 
     def _resolve(self, now: int) -> None:
         if self._resolver is None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from tests.unit.test_replay import SECOND, SETTINGS, START, case, default
 from tracker.capture.lookup import Way, Ways
-from tracker.capture.replay import CaseSource
+from tracker.capture.replay import LEAD_NS, CaseSource
 from tracker.clock import VirtualClock
 from tracker.engine.reference import ReferenceEngine
 from tracker.guidance import Helpers
@@ -119,6 +120,75 @@ def test_a_default_route_that_changes_makes_it_ask_again() -> None:
     assert playing.until(35).address == OTHER
     assert len(kernel.asked) == asked + 1
     assert playing.until(45).address == ONE
+
+
+class Timed(Kernel):
+    """Notes when it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock: VirtualClock | None = None
+        self.times: list[int] = []
+        self.late = False
+
+    def ways(self, target: str, vrf: str = "") -> Ways:
+        if self.clock is not None:
+            self.times.append(self.clock.boot_ns())
+        if self.late:
+            raise TimeoutError("timed out")
+        return super().ways(target, vrf)
+
+
+def flapping(since: float, count: int, apart: float) -> list[dict[str, Any]]:
+    """A default route that goes and comes."""
+    return [
+        {
+            "type": "RTM_DELROUTE" if n % 2 == 0 else "RTM_NEWROUTE",
+            "t": since + n * apart,
+            "data": default("198.51.100.1", 3, 200),
+        }
+        for n in range(count)
+    ]
+
+
+def test_while_routes_flap_the_kernel_is_asked_at_a_pace() -> None:
+    kernel = Timed()
+    storm = flapping(20, 1000, 0.01)
+    playing = Playing(*storm, *flapping(60, 1, 0), guide=route_to(), helpers=Helpers(kernel))
+    playing.until(15)
+    kernel.clock, zero = playing.clock, START + LEAD_NS
+    playing.until(50)
+    pauses = [after - before for before, after in pairwise(kernel.times)]
+    assert kernel.times[0] == zero + 20 * SECOND, "at once"
+    assert pauses[:4] == [SECOND // 10, SECOND // 5, SECOND // 5 * 2, SECOND // 5 * 4]
+    assert set(pauses[4:]) == {SECOND}
+    # What the storm left behind is seen, and then it is quiet.
+    assert zero + 29.99 * SECOND < kernel.times[-1] <= zero + 31 * SECOND
+    playing.until(80)
+    assert kernel.times[-1] == zero + 60 * SECOND, "at once again"
+
+
+def test_a_kernel_that_is_late_is_waited_for_once_and_asked_again() -> None:
+    kernel = Timed()
+    targets = tuple(f"203.0.113.{n}" for n in range(1, 9))
+    playing = Playing(*flapping(20, 1, 0), guide=route_to(*targets), helpers=Helpers(kernel))
+    playing.until(15)
+    kernel.clock, zero = playing.clock, START + LEAD_NS
+    kernel.late = True
+    kernel.answer = Ways((Way(ONE, 2),))
+    playing.until((zero - START) / SECOND + 25)
+    # One question of eight in each round, and the rounds at a pace.
+    assert len(kernel.times) == len(set(kernel.times))
+    assert max(after - before for before, after in pairwise(kernel.times)) == SECOND
+    choice = playing.choice()
+    assert choice.address == OTHER
+    kept = "the kernel cannot be asked: timed out, what was found before stays"
+    assert f"ipv4: route-to {targets[0]}: {kept}" in choice.warnings
+    kernel.late = False
+    assert playing.until((zero - START) / SECOND + 50).address == ONE
+    asked = len(kernel.times)
+    playing.until((zero - START) / SECOND + 80)
+    assert len(kernel.times) == asked, "it has answered"
 
 
 def test_a_path_that_is_lost_changes_nothing() -> None:

@@ -45,8 +45,8 @@ _ATTRIBUTE = struct.Struct("=HH")
 _NEXTHOP_HEAD = struct.Struct("=HBBi")
 _MEMBER = struct.Struct("=IBBH")
 _MOST_BYTES = 1 << 16
-_TIMEOUT = 1.0
-"""Seconds; the kernel answers before a request returns."""
+_TIMEOUT = 0.2
+"""Seconds; the kernel answers before a request returns, and a decision waits for it."""
 
 FAILURES = {
     errno.ENETUNREACH: "no route",
