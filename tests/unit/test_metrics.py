@@ -304,6 +304,13 @@ def test_metrics_are_served(host: str) -> None:
     assert reports == [(f"{shown}:{port}", None)]
 
 
+def test_no_name_is_resolved() -> None:
+    reports: Reports = []
+    # The host itself knows this one (RFC 6761), whatever name server it has.
+    assert not server(Listen("n1.localhost", 0), reports).attempt()
+    assert reports == [("n1.localhost:0", "Name or service not known")]
+
+
 def test_a_port_that_is_taken_is_one_line_and_tried_again() -> None:
     reports: Reports = []
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -324,6 +324,9 @@ def registry(collector: MetricsCollector) -> CollectorRegistry:
     return own
 
 
+_LOCALHOST = "127.0.0.1"
+
+
 class _Silent(WSGIRequestHandler):
     """Scrapes are no news."""
 
@@ -339,9 +342,10 @@ class _Silent(WSGIRequestHandler):
 
 
 def _listening(listen: Listen, own: CollectorRegistry) -> ThreadingWSGIServer:
-    found, *_ = socket.getaddrinfo(
-        listen.host, listen.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
+    # The thread that decides asks no name server, not even for the one name that is allowed.
+    numeric = _LOCALHOST if listen.host == "localhost" else listen.host
+    flags = socket.AI_PASSIVE | socket.AI_NUMERICHOST
+    found, *_ = socket.getaddrinfo(numeric, listen.port, type=socket.SOCK_STREAM, flags=flags)
 
     class Server(ThreadingWSGIServer):
         address_family = found[0]
