@@ -238,6 +238,8 @@ HEAVY = {
     "socket",
     "structlog",
     "tomllib",
+    "tracker.clusternet",
+    "tracker.profiles",
 }
 
 
