@@ -17,7 +17,7 @@ from tracker.api.metrics import MetricsCollector, MetricsServer, registry
 from tracker.capture.base import has_attribution, loader_of
 from tracker.capture.record import describe, iter_records
 from tracker.engine.base import NEVER
-from tracker.errors import ConfigError
+from tracker.errors import TrackerError
 from tracker.log import log_change
 from tracker.memory import StateFile, boot_id
 from tracker.model import NANOSECONDS, State
@@ -66,8 +66,8 @@ class Reloading(Protocol):
         """The configuration as it is now, and what differs from the one that runs: key, what it
         was, what it is. Raises ConfigError where it is wrong, or cannot be followed."""
 
-    def apply(self, session: Session, config: Config) -> None:
-        """Have a session go by it."""
+    def apply(self, session: Session, config: Config) -> bool:
+        """Have a session go by it; True if there is something to say."""
 
     def report(self, error: str) -> None:
         """Say to whoever asked for it how it went; "" = well."""
@@ -94,6 +94,8 @@ class Daemon:
         self._reloading = reloading
         self._reload_asked = False
         self._reloads = (0, 0)
+        self._untold = False
+        """A reload has led to something that is to be said."""
         self._trace = trace
         self._config = config
         self._log = log
@@ -208,7 +210,9 @@ class Daemon:
         return required <= have if required else bool(have)
 
     def _reload(self) -> None:
-        """Go by the configuration as it is now; a wrong one changes nothing."""
+        """Go by the configuration as it is now, or by the old one: whatever it runs into changes
+        nothing and ends nothing.
+        """
         if self._reloading is None:
             return
         if self._ready:
@@ -217,31 +221,42 @@ class Daemon:
         error = ""
         try:
             config, differences = self._reloading.read(self._config)
-        except ConfigError as wrong:
-            error = str(wrong)
+            self._take(self._reloading, config)
+        except Exception as wrong:  # noqa: BLE001 - a daemon outlives what it is given
+            error = str(wrong) if isinstance(wrong, TrackerError) else _fault(wrong)
             self._reloads = taken_, refused + 1
             self._log.error("configuration refused, the old one stays", error=error)
         else:
             self._reloads = taken_ + 1, refused
             self._log.info("configuration read again", changed=len(differences))
-            self._take(config, differences)
+            for key, before, after in differences:
+                self._log.info("configuration changed", key=key, **{"from": before, "to": after})
+            for text in config.warnings:
+                self._log.warning(text)
+        if self._untold:
+            self._untold = False
+            self._tell(self.session.published())
         if self._ready and self._told is not None:
             self._notifier.ready(_status(self._told))
         self._reloading.report(error)
 
-    def _take(self, config: Config, differences: list[tuple[str, object, object]]) -> None:
-        assert self._reloading is not None
-        for key, before, after in differences:
-            self._log.info("configuration changed", key=key, **{"from": before, "to": after})
-        for text in config.warnings:
-            self._log.warning(text)
+    def _take(self, reloading: Reloading, config: Config) -> None:
+        """Go by a configuration in everything; where that fails, by the old one again."""
+        before = self._config
+        try:
+            self._go_by(reloading, config)
+        except Exception:
+            self._go_by(reloading, before)
+            raise
+
+    def _go_by(self, reloading: Reloading, config: Config) -> None:
+        """The session first: it alone can refuse."""
+        self._untold = reloading.apply(self.session, config) or self._untold
+        self._publisher.reorder = config.families_written
         moved = config.metrics != self._config.metrics
         self._config = config
-        self._publisher.reorder = config.families_written
         if moved:
             self._serve_metrics()
-        self._reloading.apply(self.session, config)
-        self._tell(self.session.published())
 
     def _log_states(self, decision: Decision) -> None:
         """A family without an address, or with one that may be out of date, and its end."""
@@ -346,6 +361,11 @@ class Daemon:
         else:
             self._stopping = True
         self._wake()
+
+
+def _fault(error: Exception) -> str:
+    """What nobody foresaw, in one line for whoever reports it."""
+    return f"{type(error).__name__}: {error}"
 
 
 def _loaded(source: Source) -> dict[str, object]:

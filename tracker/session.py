@@ -178,10 +178,11 @@ class Session:
         settings: Settings,
         helpers: Helpers,
         hostname: str,
-    ) -> None:
+    ) -> bool:
         """Go on under another configuration; answers stay until what it changes has settled.
 
-        Where the engine refuses a table it raises, and nothing has changed.
+        True if there is something to say, as from step(). Where the engine refuses a table it
+        raises, and nothing has changed.
         """
         now = self._clock.boot_ns()
         guidance = Guidance(guides, helpers, self.engine, self._guidance)
@@ -208,8 +209,8 @@ class Session:
         self._set_targets()
         self.resync.run(POLICY)
         self._plan_audit()
-        self._published = None
-        self._decide()
+        self._published = self._answered = None
+        return self._decide()
 
     def _families(self, selection: str) -> tuple[str, ...]:
         policy = self.policies.get(selection)

@@ -14,13 +14,16 @@ from tracker.capture.base import Wake
 from tracker.capture.cases import Case
 from tracker.capture.replay import CaseSource
 from tracker.clock import VirtualClock
-from tracker.config import Config
-from tracker.daemon import Daemon
+from tracker.config import Config, Listen
+from tracker.daemon import Daemon, Reloading
 from tracker.engine.reference import ReferenceEngine
+from tracker.errors import ConfigError
+from tracker.guidance import Helpers
 from tracker.log import logger
-from tracker.model import Scope
+from tracker.model import FAMILIES, PolicyTable, Scope
 from tracker.notify import Notifier
-from tracker.session import INSTANT, Session, Settings
+from tracker.policy.compile import policy
+from tracker.session import INSTANT, NODE, Session, Settings
 
 
 class Ending(CaseSource):
@@ -48,7 +51,10 @@ class Listening(Notifier):
 
 
 def made(
-    given: Case, directory: Path, settings: Settings = SETTINGS
+    given: Case,
+    directory: Path,
+    settings: Settings = SETTINGS,
+    reloading: Reloading | None = None,
 ) -> tuple[Daemon, io.StringIO, Listening]:
     """A daemon on a virtual clock, its files in `directory`, without metrics and state."""
     clock = VirtualClock(START)
@@ -63,6 +69,7 @@ def made(
         logger(said, verbose=True),
         clock,
         notifier,
+        reloading=reloading,
     )
     source.daemon = daemon
     return daemon, said, notifier
@@ -131,3 +138,116 @@ def test_ready_is_said_after_the_files(tmp_path: Path, writable: bool) -> None:
     assert (tmp_path / "files/node.json").exists() == writable
     daemon._notify()
     assert len(notifier.heard) == 1
+
+
+SECOND_LINK = policy("interface", families=FAMILIES, interfaces=["eth3"])
+
+
+class Wanting(Reloading):
+    """A file that says what it is told, and what came of reading it."""
+
+    def __init__(self, config: Config, policies: dict[str, PolicyTable] | Exception) -> None:
+        self.config: Config | Exception = config
+        self.policies = policies
+        self.reports: list[str] = []
+
+    def read(self, running: Config) -> tuple[Config, list[tuple[str, object, object]]]:
+        if isinstance(self.config, Exception):
+            raise self.config
+        return self.config, [("families written", False, True)]
+
+    def apply(self, session: Session, config: Config) -> bool:
+        wanted = self.policies if config == self.config else POLICIES
+        if isinstance(wanted, Exception):
+            raise wanted
+        return session.reload(wanted, {}, SETTINGS, Helpers(), config.hostname)
+
+    def report(self, error: str) -> None:
+        self.reports.append(error)
+
+
+def other_config(directory: Path) -> Config:
+    return Config(
+        "n2",
+        state="",
+        files=str(directory / "files"),
+        metrics=Listen("127.0.0.1", 0),
+        families_written=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "fault", "error"),
+    [
+        ("read", ConfigError("families: none"), "families: none"),
+        ("read", RecursionError("too deep"), "RecursionError: too deep"),
+        ("apply", ValueError("no room"), "ValueError: no room"),
+        ("apply", RuntimeError("can't start new thread"), "RuntimeError: can't start new thread"),
+    ],
+)
+def test_a_reload_that_fails_anywhere_changes_nothing(
+    tmp_path: Path, at: str, fault: Exception, error: str
+) -> None:
+    reloading = Wanting(other_config(tmp_path), {NODE: SECOND_LINK})
+    if at == "read":
+        reloading.config = fault
+    else:
+        reloading.policies = fault
+    daemon, said, _ = made(case(), tmp_path, reloading=reloading)
+    running = daemon._config
+    daemon._reload_asked = True
+    daemon.run()
+    logged = [json.loads(line) for line in said.getvalue().splitlines()]
+    refused = about(logged, "configuration refused, the old one stays")
+    assert [(line["level"], line["error"]) for line in refused] == [("error", error)]
+    assert about(logged, "configuration changed") == []
+    assert about(logged, "serving metrics") == []
+    assert reloading.reports == [error]
+    assert daemon._config is running
+    assert (daemon._publisher.reorder, daemon._server, daemon._reloads) == (False, None, (0, 1))
+    assert daemon.session.policies == POLICIES
+    # It has gone on.
+    assert daemon.session.decision().choices["ipv4"].address == "192.0.2.10"
+
+
+def test_what_fails_behind_the_session_takes_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reloading = Wanting(other_config(tmp_path), {NODE: SECOND_LINK})
+    daemon, _, _ = made(case(), tmp_path, reloading=reloading)
+    running = daemon._config
+    serve = daemon._serve_metrics
+
+    def failing() -> None:
+        if daemon._config.metrics is not None:
+            raise RuntimeError("can't start new thread")
+        serve()
+
+    monkeypatch.setattr(daemon, "_serve_metrics", failing)
+    daemon._reload_asked = True
+    daemon.run()
+    assert reloading.reports == ["RuntimeError: can't start new thread"]
+    assert daemon._config is running
+    assert daemon._publisher.reorder is False
+    assert (daemon.session.policies, daemon.session.hostname) == (POLICIES, "n1")
+    assert daemon.session.decision().choices["ipv4"].address == "192.0.2.10"
+
+
+def test_a_reload_is_taken_as_a_whole_and_says_nothing_too_soon(tmp_path: Path) -> None:
+    reloading = Wanting(other_config(tmp_path), {NODE: SECOND_LINK})
+    daemon, said, _ = made(case(), tmp_path, reloading=reloading)
+    daemon.session.start()
+    daemon._reload()
+    assert reloading.reports == [""]
+    assert (daemon._publisher.reorder, daemon._config.hostname) == (True, "n2")
+    assert daemon._server is not None
+    daemon._server.stop()
+    assert daemon._told is None, "nothing has been decided yet"
+    while not daemon.session.step():
+        pass
+    assert daemon.session.decision().choices["ipv4"].address == "198.51.100.10"
+    daemon._reload()
+    assert daemon._told is not None, "now there is something to say"
+    logged = [json.loads(line) for line in said.getvalue().splitlines()]
+    assert len(about(logged, "serving metrics")) == 1
+    assert len(about(logged, "configuration changed")) == 2

@@ -64,16 +64,18 @@ class Reloader:
             )
         return config, differences
 
-    def apply(self, session: Session, config: Config) -> None:
-        """Have a session go by a configuration."""
-        self._helpers = follow.helpers(session.source, config, self._helpers)
-        session.reload(
+    def apply(self, session: Session, config: Config) -> bool:
+        """Have a session go by a configuration; True as from Session.reload(), and raises alike."""
+        helpers = follow.helpers(session.source, config, self._helpers)
+        told = session.reload(
             follow.policies(config),
             follow.guides(config),
             follow.settings(config),
-            self._helpers,
+            helpers,
             config.hostname,
         )
+        self._helpers = helpers
+        return told
 
     def report(self, error: str) -> None:
         """Say how it went, for `addrtracker reload`."""
