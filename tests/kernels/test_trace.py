@@ -13,7 +13,7 @@ import pytest
 
 from tests.bpf.program import filtering, policy
 from tests.kernels.tracing import Pieced
-from tests.messages import addr
+from tests.messages import link
 from tests.netns.namespace import Namespace, connect
 from tracker.capture import trace
 from tracker.capture.loader import PLAIN
@@ -29,6 +29,7 @@ SECOND = "198.51.100.11"
 UPLINK = ("192.0.2.0/24", "10.0.0.0/8", "0.0.0.0/0")
 """The routes over eth0."""
 RTMGRP_IPV4_ROUTE = 0x40
+RTM_DELLINK = 17
 WITH_OBJECT = (
     "route del default via 192.0.2.1",
     "nexthop add id 1 via 192.0.2.1 dev eth0",
@@ -256,7 +257,8 @@ def test_a_route_that_goes_from_under_a_target_wakes_and_may_not_get_lost(
         assert program.ring.woke() == matters
         assert len(program.ring.read()) == 1
         host.batch(["link set eth0 up", f"route add {prefix} dev eth0"])
-        while program.feed(addr([(2, bytes(4))])) == "emitted":
+        # So small that there is no room for anything less either.
+        while program.feed(link([(3, b"eth1\0"), (26, bytes(64))], kind=RTM_DELLINK)) == "emitted":
             pass
         host.ip("link set eth0 down")
         assert program.lost[Scope.ROUTE4] == matters
