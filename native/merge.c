@@ -3,7 +3,7 @@
 #include <linux/if_addr.h>
 #include <stdlib.h>
 
-#include "state.h"
+#include "drift.h"
 
 /* Whether a dump is open that covers a record. */
 bool at_dump_covers(const struct at_engine *e, const struct record *r)
@@ -19,23 +19,6 @@ bool at_dump_covers(const struct at_engine *e, const struct record *r)
 	if (r->h->kind == AT_KIND_ROUTE)
 		return !d->table || d->table == route->table;
 	return true;
-}
-
-/* One difference that an audit found: the record of it. */
-static void *drift(struct at_engine *e, uint32_t scope)
-{
-	void *out = e->drifts[e->n_drifts++ % AT_DRIFTS_MAX];
-
-	e->counters.drift[scope]++;
-	return out;
-}
-
-static void drift_shown(struct at_engine *e, uint32_t scope, const struct record *r, bool *drifted)
-{
-	if (!e->dumps[scope].audit || *drifted)
-		return;
-	*drifted = true;
-	memcpy(drift(e, scope), r->h, r->h->size);
 }
 
 static bool is_protected(const struct at_engine *e, uint32_t scope, bool known, uint64_t changed_ns,
@@ -85,7 +68,7 @@ static int entry_addr(struct at_engine *e, uint32_t scope, const struct record *
 	n = &e->fam[f].entries[slot];
 	n->seen = d->gen;
 	if (differs)
-		drift_shown(e, scope, r, &n->drifted);
+		at_drift_shown(e, scope, r, &n->drifted);
 	return 0;
 }
 
@@ -145,7 +128,7 @@ static int entry_link(struct at_engine *e, const struct record *r)
 	l = &e->links[at_link_find(e, v->ifindex)];
 	l->seen = d->gen;
 	if (differs)
-		drift_shown(e, AT_SCOPE_LINK, r, &l->drifted);
+		at_drift_shown(e, AT_SCOPE_LINK, r, &l->drifted);
 	return 0;
 }
 
@@ -172,7 +155,7 @@ static int entry_nexthop(struct at_engine *e, const struct record *r)
 	n = at_nexthop_find(e, v->id);
 	n->seen = d->gen;
 	if (differs)
-		drift_shown(e, AT_SCOPE_NEXTHOP, r, &n->drifted);
+		at_drift_shown(e, AT_SCOPE_NEXTHOP, r, &n->drifted);
 	return 0;
 }
 
@@ -210,7 +193,7 @@ static int entry_route(struct at_engine *e, uint32_t scope, const struct record 
 	k->seen = d->gen;
 	k->shown = at + 1;
 	if (!old || !at_alias_announced(e, old, a))
-		drift_shown(e, scope, r, &k->drifted);
+		at_drift_shown(e, scope, r, &k->drifted);
 	if (old) {
 		at_alias_replace(e, k, at, a);
 	} else if (at_alias_insert(e, k, k->n, a)) {
@@ -239,22 +222,6 @@ int at_dump_entry(struct at_engine *e, const struct record *r)
 	}
 }
 
-static void drift_missing(struct at_engine *e, uint32_t scope, const void *entry)
-{
-	struct at_header *h;
-
-	if (!e->dumps[scope].audit)
-		return;
-	h = drift(e, scope);
-	if (scope == AT_SCOPE_LINK)
-		at_write_link(h, entry, e->now);
-	else if (scope == AT_SCOPE_NEXTHOP)
-		at_write_nexthop(h, entry, e->now);
-	else
-		at_write_addr(h, entry, e->now);
-	h->op = AT_OP_DEL;
-}
-
 /* What is swept goes in the order of its keys, as drifts are reported. */
 static void sweep_links(struct at_engine *e, const struct dump *d)
 {
@@ -273,7 +240,7 @@ static void sweep_links(struct at_engine *e, const struct dump *d)
 	}
 	qsort(gone, n, sizeof(*gone), at_by_ifindex);
 	for (i = 0; i < n; i++) {
-		drift_missing(e, AT_SCOPE_LINK, gone[i]);
+		at_drift_missing(e, AT_SCOPE_LINK, gone[i]);
 		at_link_remove(e, gone[i] - e->links);
 	}
 	free(gone);
@@ -297,7 +264,7 @@ static void sweep_addrs(struct at_engine *e, const struct dump *d, int f)
 	}
 	qsort(gone, count, sizeof(*gone), at_by_key);
 	for (i = 0; i < count; i++) {
-		drift_missing(e, scope, gone[i]);
+		at_drift_missing(e, scope, gone[i]);
 		at_addr_remove(e, f, gone[i] - m->entries);
 	}
 	free(gone);
@@ -314,7 +281,7 @@ static void sweep_nexthops(struct at_engine *e, const struct dump *d)
 			i++;
 			continue;
 		}
-		drift_missing(e, AT_SCOPE_NEXTHOP, n);
+		at_drift_missing(e, AT_SCOPE_NEXTHOP, n);
 		at_nexthop_remove(e, n->value.id);
 	}
 }
@@ -335,7 +302,7 @@ static void sweep_routes(struct at_engine *e, struct dump *d, int f)
 			continue;
 		}
 		if (d->audit && !(k->seen == d->gen && k->drifted)) {
-			h = drift(e, scope);
+			h = at_drift(e, scope);
 			at_write_route(h, k, k->alias[keep], e->now);
 			h->op = AT_OP_DEL;
 		}
@@ -486,22 +453,4 @@ int at_dump_apply(struct at_engine *e, const struct record *r)
 			fail(e, v->scope, ifindex_of(v), table_of(v));
 	}
 	return 0;
-}
-
-/* Newest last; each as long as its header says. */
-size_t at_engine_drifts(struct at_engine *e, void *buf, size_t max)
-{
-	uint32_t first = e->n_drifts > AT_DRIFTS_MAX ? e->n_drifts - AT_DRIFTS_MAX : 0, i;
-	const struct at_header *h;
-	size_t size = 0;
-
-	for (i = first; i < e->n_drifts; i++) {
-		h = (const void *)e->drifts[i % AT_DRIFTS_MAX];
-		if (size + h->size > max)
-			break;
-		memcpy((char *)buf + size, h, h->size);
-		size += h->size;
-	}
-	e->n_drifts = 0;
-	return size;
 }

@@ -1,70 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One rtnetlink message to one record. */
-#include <errno.h>
-#include <stdint.h>
-#include <string.h>
-
 #include <linux/fib_rules.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
-#include <sys/socket.h>
 
 #include "netlink.h"
-#include "nlattr.h"
+#include "parse.h"
 
 /* Linux 5.18; not in the headers of every system that we build on. */
 #define AT_IFA_PROTO 11
 
 #define AT_FOREVER 0xffffffffu
-#define AT_USER_HZ 100 /* unit of rta_expires */
 
-/* An attribute that is wrong makes the whole message malformed. */
-#define TRY(expr)                                                                                  \
-	do {                                                                                       \
-		int err_ = (expr);                                                                 \
-		if (err_ < 0)                                                                      \
-			return err_;                                                               \
-	} while (0)
-
-struct message {
-	struct nlmsghdr head;
-	const uint8_t *body;
-	size_t len; /* bytes of body */
-};
-
-static size_t address_len(int family)
-{
-	return family == AF_INET ? 4 : 16;
-}
-
-static int is_ip(int family)
-{
-	return family == AF_INET || family == AF_INET6;
-}
-
-/* Copies the family header and leaves the attributes behind it. */
-static int body(const struct message *msg, void *out, size_t size, struct at_attrs *attrs)
-{
-	size_t aligned = NLMSG_ALIGN(size);
-
-	if (msg->len < size)
-		return -EBADMSG;
-	memcpy(out, msg->body, size);
-	if (aligned > msg->len)
-		aligned = msg->len;
-	attrs->next = msg->body + aligned;
-	attrs->left = msg->len - aligned;
-	return 0;
-}
-
-static int get_address(const struct at_attr *attr, int family, uint8_t *out)
-{
-	return at_attr_get(attr, out, address_len(family));
-}
-
-static int parse_addr(const struct message *msg, struct at_addr *addr)
+static int parse_addr(const struct at_message *msg, struct at_addr *addr)
 {
 	uint8_t local[16] = { 0 }, other[16] = { 0 };
 	int has_local = 0, has_other = 0, more;
@@ -73,10 +23,10 @@ static int parse_addr(const struct message *msg, struct at_addr *addr)
 	struct at_attrs attrs;
 	struct at_attr attr;
 
-	TRY(body(msg, &ifa, sizeof(ifa), &attrs));
-	if (!is_ip(ifa.ifa_family))
+	AT_TRY(at_body(msg, &ifa, sizeof(ifa), &attrs));
+	if (!at_is_ip(ifa.ifa_family))
 		return 0;
-	if (ifa.ifa_prefixlen > address_len(ifa.ifa_family) * 8)
+	if (ifa.ifa_prefixlen > at_address_len(ifa.ifa_family) * 8)
 		return -EBADMSG;
 	*addr = (struct at_addr){
 		.ifindex = ifa.ifa_index,
@@ -90,31 +40,31 @@ static int parse_addr(const struct message *msg, struct at_addr *addr)
 	while ((more = at_attr_next(&attrs, &attr)) > 0) {
 		switch (attr.type) {
 		case IFA_LOCAL:
-			TRY(get_address(&attr, ifa.ifa_family, local));
+			AT_TRY(at_get_address(&attr, ifa.ifa_family, local));
 			has_local = 1;
 			break;
 		case IFA_ADDRESS:
-			TRY(get_address(&attr, ifa.ifa_family, other));
+			AT_TRY(at_get_address(&attr, ifa.ifa_family, other));
 			has_other = 1;
 			break;
 		case IFA_FLAGS:
-			TRY(at_attr_get(&attr, &addr->flags, sizeof(addr->flags)));
+			AT_TRY(at_attr_get(&attr, &addr->flags, sizeof(addr->flags)));
 			break;
 		case IFA_RT_PRIORITY:
-			TRY(at_attr_get(&attr, &addr->priority, sizeof(addr->priority)));
+			AT_TRY(at_attr_get(&attr, &addr->priority, sizeof(addr->priority)));
 			break;
 		case AT_IFA_PROTO:
-			TRY(at_attr_get(&attr, &addr->proto, sizeof(addr->proto)));
+			AT_TRY(at_attr_get(&attr, &addr->proto, sizeof(addr->proto)));
 			break;
 		case IFA_CACHEINFO:
-			TRY(at_attr_get(&attr, &times, sizeof(times)));
+			AT_TRY(at_attr_get(&attr, &times, sizeof(times)));
 			addr->valid = times.ifa_valid;
 			addr->preferred = times.ifa_prefered;
 			addr->cstamp = times.cstamp;
 			break;
 		}
 	}
-	TRY(more);
+	AT_TRY(more);
 	if (!has_local && !has_other)
 		return -EBADMSG;
 	memcpy(addr->local, has_local ? local : other, sizeof(addr->local));
@@ -131,7 +81,7 @@ static int parse_vrf(const struct at_attr *data, uint32_t *table)
 
 	while ((more = at_attr_next(&attrs, &attr)) > 0) {
 		if (attr.type == IFLA_VRF_TABLE)
-			TRY(at_attr_get(&attr, table, sizeof(*table)));
+			AT_TRY(at_attr_get(&attr, table, sizeof(*table)));
 	}
 	return more;
 }
@@ -148,18 +98,18 @@ static int parse_linkinfo(const struct at_attr *info, struct at_link *link)
 		else if (attr.type == IFLA_INFO_DATA)
 			data = attr;
 	}
-	TRY(more);
+	AT_TRY(more);
 	return strcmp(link->kind, "vrf") == 0 ? parse_vrf(&data, &link->vrf_table) : 0;
 }
 
-static int parse_link(const struct message *msg, struct at_link *link)
+static int parse_link(const struct at_message *msg, struct at_link *link)
 {
 	struct at_attr attr, info = { 0 };
 	struct ifinfomsg ifi;
 	struct at_attrs attrs;
 	int more, wireless = 0;
 
-	TRY(body(msg, &ifi, sizeof(ifi), &attrs));
+	AT_TRY(at_body(msg, &ifi, sizeof(ifi), &attrs));
 	/* A bridge port that leaves its bridge gets a DELLINK of AF_BRIDGE and lives on. */
 	if (ifi.ifi_family != AF_UNSPEC)
 		return 0;
@@ -174,16 +124,16 @@ static int parse_link(const struct message *msg, struct at_link *link)
 			at_attr_string(&attr, link->name, sizeof(link->name));
 			break;
 		case IFLA_MTU:
-			TRY(at_attr_get(&attr, &link->mtu, sizeof(link->mtu)));
+			AT_TRY(at_attr_get(&attr, &link->mtu, sizeof(link->mtu)));
 			break;
 		case IFLA_LINK:
-			TRY(at_attr_get(&attr, &link->lower, sizeof(link->lower)));
+			AT_TRY(at_attr_get(&attr, &link->lower, sizeof(link->lower)));
 			break;
 		case IFLA_MASTER:
-			TRY(at_attr_get(&attr, &link->master, sizeof(link->master)));
+			AT_TRY(at_attr_get(&attr, &link->master, sizeof(link->master)));
 			break;
 		case IFLA_OPERSTATE:
-			TRY(at_attr_get(&attr, &link->operstate, sizeof(link->operstate)));
+			AT_TRY(at_attr_get(&attr, &link->operstate, sizeof(link->operstate)));
 			break;
 		case IFLA_LINKINFO:
 			info = attr;
@@ -193,177 +143,11 @@ static int parse_link(const struct message *msg, struct at_link *link)
 			break;
 		}
 	}
-	TRY(more);
-	TRY(parse_linkinfo(&info, link));
+	AT_TRY(more);
+	AT_TRY(parse_linkinfo(&info, link));
 	/* An event of a wireless driver says nothing but the name: no master, kind, or MTU
 	 * (wireless_nlevent_flush). */
 	return wireless ? 0 : (int)sizeof(*link);
-}
-
-/* A gateway of either family (RFC 5549). One of another family is none that IP can use. */
-static int get_via(const struct at_attr *attr, struct at_leg *leg)
-{
-	uint16_t family;
-
-	TRY(at_attr_get(attr, &family, sizeof(family)));
-	if (!is_ip(family))
-		return 0;
-	if (attr->len < sizeof(family) + address_len(family))
-		return -EBADMSG;
-	memcpy(leg->gw, attr->data + sizeof(family), address_len(family));
-	leg->gw_family = (uint8_t)family;
-	return 0;
-}
-
-static int get_gateway(const struct at_attr *attr, int family, struct at_leg *leg)
-{
-	TRY(get_address(attr, family, leg->gw));
-	leg->gw_family = (uint8_t)family;
-	return 0;
-}
-
-static int parse_leg(struct at_attrs attrs, int family, struct at_leg *leg)
-{
-	struct at_attr attr;
-	int more;
-
-	while ((more = at_attr_next(&attrs, &attr)) > 0) {
-		if (attr.type == RTA_GATEWAY)
-			TRY(get_gateway(&attr, family, leg));
-		else if (attr.type == RTA_VIA)
-			TRY(get_via(&attr, leg));
-	}
-	return more;
-}
-
-/* 1 = there were more legs than a record holds. */
-static int parse_multipath(const struct at_attr *list, int family, struct at_route *route)
-{
-	const uint8_t *next = list->data;
-	size_t left = list->len;
-
-	while (left >= sizeof(struct rtnexthop)) {
-		struct rtnexthop hop;
-		struct at_leg *leg;
-		struct at_attrs attrs;
-		size_t step;
-
-		memcpy(&hop, next, sizeof(hop));
-		if (hop.rtnh_len < sizeof(hop) || hop.rtnh_len > left)
-			return -EBADMSG;
-		if (route->n_legs == AT_LEGS_MAX)
-			return 1;
-		leg = &route->leg[route->n_legs++];
-		*leg = (struct at_leg){
-			.oif = (uint32_t)hop.rtnh_ifindex,
-			.weight = (uint16_t)(hop.rtnh_hops + 1),
-			.flags = hop.rtnh_flags,
-		};
-		attrs.next = next + sizeof(hop);
-		attrs.left = hop.rtnh_len - sizeof(hop);
-		TRY(parse_leg(attrs, family, leg));
-		step = RTNH_ALIGN(hop.rtnh_len);
-		if (step > left)
-			step = left;
-		next += step;
-		left -= step;
-	}
-	return 0;
-}
-
-/* USER_HZ ticks to seconds, rounded up: a timer of ours must not end before the kernel's. */
-static uint32_t seconds(uint32_t ticks)
-{
-	return ticks / AT_USER_HZ + (ticks % AT_USER_HZ != 0);
-}
-
-static int parse_route(const struct message *msg, struct at_route *route, int *truncated)
-{
-	struct at_leg single = { .weight = 1 };
-	struct at_attr multipath = { 0 };
-	int has_leg = 0, more;
-	struct rta_cacheinfo times = { 0 };
-	struct at_attrs attrs;
-	struct at_attr attr;
-	struct rtmsg rtm;
-
-	TRY(body(msg, &rtm, sizeof(rtm), &attrs));
-	if (!is_ip(rtm.rtm_family) || (rtm.rtm_flags & RTM_F_CLONED))
-		return 0;
-	if (rtm.rtm_dst_len > address_len(rtm.rtm_family) * 8)
-		return -EBADMSG;
-	/* For packets of some sources only (IPv6 subtrees). */
-	if (rtm.rtm_src_len != 0)
-		return 0;
-	*route = (struct at_route){
-		.table = rtm.rtm_table,
-		.rtm_flags = rtm.rtm_flags,
-		.family = rtm.rtm_family,
-		.dst_len = rtm.rtm_dst_len,
-		.tos = rtm.rtm_tos,
-		.proto = rtm.rtm_protocol,
-		.type = rtm.rtm_type,
-		.scope = rtm.rtm_scope,
-	};
-	while ((more = at_attr_next(&attrs, &attr)) > 0) {
-		switch (attr.type) {
-		case RTA_TABLE:
-			TRY(at_attr_get(&attr, &route->table, sizeof(route->table)));
-			break;
-		case RTA_DST:
-			TRY(get_address(&attr, rtm.rtm_family, route->dst));
-			break;
-		case RTA_PREFSRC:
-			TRY(get_address(&attr, rtm.rtm_family, route->prefsrc));
-			break;
-		case RTA_PRIORITY:
-			TRY(at_attr_get(&attr, &route->metric, sizeof(route->metric)));
-			break;
-		case RTA_PREF:
-			TRY(at_attr_get(&attr, &route->pref, sizeof(route->pref)));
-			break;
-		case RTA_NH_ID:
-			TRY(at_attr_get(&attr, &route->nh_id, sizeof(route->nh_id)));
-			break;
-		case RTA_CACHEINFO:
-			TRY(at_attr_get(&attr, &times, sizeof(times)));
-			break;
-		case RTA_OIF:
-			TRY(at_attr_get(&attr, &single.oif, sizeof(single.oif)));
-			has_leg = 1;
-			break;
-		case RTA_GATEWAY:
-			TRY(get_gateway(&attr, rtm.rtm_family, &single));
-			has_leg = 1;
-			break;
-		case RTA_VIA:
-			TRY(get_via(&attr, &single));
-			has_leg = 1;
-			break;
-		case RTA_MULTIPATH:
-			multipath = attr;
-			break;
-		}
-	}
-	TRY(more);
-	if (route->table == RT_TABLE_LOCAL)
-		return 0;
-	if (rtm.rtm_family == AF_INET6) {
-		int32_t ticks = (int32_t)times.rta_expires;
-
-		/* Over, though not collected yet: the kernel does not use it any more. */
-		if (ticks < 0 && msg->head.nlmsg_type == RTM_NEWROUTE)
-			return 0;
-		route->expires = ticks > 0 ? seconds((uint32_t)ticks) : 0;
-	}
-	if (multipath.data) {
-		*truncated = parse_multipath(&multipath, rtm.rtm_family, route);
-		TRY(*truncated);
-	} else if (has_leg) {
-		single.flags = (uint8_t)rtm.rtm_flags; /* the low byte is RTNH_F_* */
-		route->leg[route->n_legs++] = single;
-	}
-	return (int)(sizeof(*route) + route->n_legs * sizeof(route->leg[0]));
 }
 
 /* 1 = there were more members than a record holds. */
@@ -386,7 +170,7 @@ static int parse_group(const struct at_attr *group, struct at_nexthop *nh)
 	return count > AT_LEGS_MAX;
 }
 
-static int parse_nexthop(const struct message *msg, struct at_nexthop *nh, int *truncated)
+static int parse_nexthop(const struct at_message *msg, struct at_nexthop *nh, int *truncated)
 {
 	struct at_attr group = { 0 };
 	int more;
@@ -394,8 +178,8 @@ static int parse_nexthop(const struct message *msg, struct at_nexthop *nh, int *
 	struct at_attr attr;
 	struct nhmsg nhm;
 
-	TRY(body(msg, &nhm, sizeof(nhm), &attrs));
-	if (nhm.nh_family != AF_UNSPEC && !is_ip(nhm.nh_family))
+	AT_TRY(at_body(msg, &nhm, sizeof(nhm), &attrs));
+	if (nhm.nh_family != AF_UNSPEC && !at_is_ip(nhm.nh_family))
 		return 0;
 	*nh = (struct at_nexthop){
 		.flags = nhm.nh_flags,
@@ -405,15 +189,15 @@ static int parse_nexthop(const struct message *msg, struct at_nexthop *nh, int *
 	while ((more = at_attr_next(&attrs, &attr)) > 0) {
 		switch (attr.type) {
 		case NHA_ID:
-			TRY(at_attr_get(&attr, &nh->id, sizeof(nh->id)));
+			AT_TRY(at_attr_get(&attr, &nh->id, sizeof(nh->id)));
 			break;
 		case NHA_OIF:
-			TRY(at_attr_get(&attr, &nh->oif, sizeof(nh->oif)));
+			AT_TRY(at_attr_get(&attr, &nh->oif, sizeof(nh->oif)));
 			break;
 		case NHA_GATEWAY:
 			if (nhm.nh_family == AF_UNSPEC)
 				return -EBADMSG;
-			TRY(get_address(&attr, nhm.nh_family, nh->gw));
+			AT_TRY(at_get_address(&attr, nhm.nh_family, nh->gw));
 			nh->gw_family = nhm.nh_family;
 			break;
 		case NHA_GROUP:
@@ -427,26 +211,26 @@ static int parse_nexthop(const struct message *msg, struct at_nexthop *nh, int *
 			break;
 		}
 	}
-	TRY(more);
+	AT_TRY(more);
 	if (!nh->id)
 		return -EBADMSG;
 	if (group.data) {
 		*truncated = parse_group(&group, nh);
-		TRY(*truncated);
+		AT_TRY(*truncated);
 	}
 	return (int)(sizeof(*nh) + nh->n_members * sizeof(nh->member[0]));
 }
 
-static int parse_rule(const struct message *msg, struct at_rule *rule)
+static int parse_rule(const struct at_message *msg, struct at_rule *rule)
 {
 	struct fib_rule_hdr frh;
 	struct at_attrs attrs;
 	struct at_attr attr;
 	int more;
 
-	TRY(body(msg, &frh, sizeof(frh), &attrs));
+	AT_TRY(at_body(msg, &frh, sizeof(frh), &attrs));
 	/* Multicast routing has rules of its own. */
-	if (!is_ip(frh.family))
+	if (!at_is_ip(frh.family))
 		return 0;
 	*rule = (struct at_rule){
 		.table = frh.table,
@@ -455,11 +239,11 @@ static int parse_rule(const struct message *msg, struct at_rule *rule)
 	};
 	while ((more = at_attr_next(&attrs, &attr)) > 0) {
 		if (attr.type == FRA_TABLE)
-			TRY(at_attr_get(&attr, &rule->table, sizeof(rule->table)));
+			AT_TRY(at_attr_get(&attr, &rule->table, sizeof(rule->table)));
 		else if (attr.type == FRA_PRIORITY)
-			TRY(at_attr_get(&attr, &rule->priority, sizeof(rule->priority)));
+			AT_TRY(at_attr_get(&attr, &rule->priority, sizeof(rule->priority)));
 	}
-	TRY(more);
+	AT_TRY(more);
 	if (frh.action != FR_ACT_TO_TBL)
 		rule->table = 0;
 	return sizeof(*rule);
@@ -469,7 +253,7 @@ int at_parse(const void *data, size_t len, uint64_t boot_ns, uint32_t flags, voi
 {
 	void *payload = (uint8_t *)out + sizeof(struct at_header);
 	int truncated = 0, kind, size;
-	struct message msg;
+	struct at_message msg;
 
 	if (len < sizeof(msg.head))
 		return -EBADMSG;
@@ -493,7 +277,7 @@ int at_parse(const void *data, size_t len, uint64_t boot_ns, uint32_t flags, voi
 	case RTM_NEWROUTE:
 	case RTM_DELROUTE:
 		kind = AT_KIND_ROUTE;
-		size = parse_route(&msg, payload, &truncated);
+		size = at_parse_route(&msg, payload, &truncated);
 		break;
 	case RTM_NEWNEXTHOP:
 	case RTM_DELNEXTHOP:
