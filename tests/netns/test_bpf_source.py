@@ -492,7 +492,7 @@ def test_a_route_to_a_target_goes_with_a_link_that_is_excluded_and_wakes(
     node.ip("link add veth9 type veth peer name veth8")
     node.batch(["link set veth8 up", "link set veth9 up", "route add 203.0.113.0/24 dev veth9"])
     opened = open_source()
-    opened.engine.set_targets([host_network("203.0.113.7")])
+    opened.engine.set_targets((host_network("203.0.113.7"),))
     opened.settle()
     before = opened.engine.lookups()
     wake_ups = WakeUps(opened)

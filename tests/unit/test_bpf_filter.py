@@ -22,7 +22,7 @@ from tracker.policy.defaults import DOCKER_BRIDGE
 def told(*policies: PolicyTable, targets: tuple[str, ...] = ()) -> Any:
     """struct at_filter of an engine with these selections."""
     engine = NativeEngine()
-    engine.set_targets([host_network(target) for target in targets])
+    engine.set_targets(tuple(map(host_network, targets)))
     for selection, table in enumerate(policies):
         engine.set_policy(selection, table)
     out = ffi.new("struct at_filter *")
