@@ -6,7 +6,6 @@ replays on a virtual clock. There is one thread; nothing in it waits for anythin
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -33,6 +32,7 @@ from tracker.model import (
     Scope,
     State,
 )
+from tracker.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,7 +119,6 @@ class Session:
         """
         self.source = source
         self.engine = source.engine
-        self.policies = dict(policies)
         self.settings = settings
         self.hostname = hostname
         self.resync = Resync(source, clock)
@@ -131,7 +130,7 @@ class Session:
         self._guidance = Guidance(guides or {}, helpers or Helpers(), source.engine)
         self._configured = _configured(policies, self._guidance)
         self._has_targets = False
-        self._indexes: dict[str, int] = {}
+        self._tables = Tables(source.engine, policies)
         self._followers: list[Follower] = []
         self._ahead: Follower | None = None
         """What was decided on at a glance, to be followed in this step."""
@@ -157,8 +156,8 @@ class Session:
             self.generation = last.generation
             self._time_ns = last.time_ns
         now = self._clock.boot_ns()
+        self._tables.enter()
         for selection, policy in self.policies.items():
-            self._enter(selection, policy)
             for family in policy.families:
                 kept = last.remembered.get((selection, family)) if last is not None else None
                 self._begin(selection, family, now, kept)
@@ -188,9 +187,14 @@ class Session:
         guidance = Guidance(guides, helpers, self.engine, self._guidance)
         wanted = dict(policies)
         wanted.update(guidance.step(now, wanted, self._incumbents))
-        self._exchange(wanted)
+        try:
+            self._tables.exchange(wanted)
+        except Exception:
+            for each in self._followers:
+                each.index = self.index(each.selection)
+                self._name(each, each.named)
+            raise
         self.settings, self.hostname, self._guidance = settings, hostname, guidance
-        self.policies = wanted
         before, self._configured = self._configured, _configured(policies, guidance)
         self._followers = [f for f in self._followers if f.family in self._families(f.selection)]
         known = {(f.selection, f.family): f for f in self._followers}
@@ -216,33 +220,6 @@ class Session:
         policy = self.policies.get(selection)
         return policy.families if policy is not None else ()
 
-    def _enter(self, selection: str, policy: PolicyTable) -> None:
-        """Give the engine a selection, or another table for it."""
-        taken = set(self._indexes.values())
-        free = next(index for index in range(len(taken) + 1) if index not in taken)
-        self.engine.set_policy(self._indexes.setdefault(selection, free), policy)
-
-    def _exchange(self, wanted: Mapping[str, PolicyTable]) -> None:
-        """Give the engine all tables, or leave it with those that it has."""
-        before = self.policies
-        try:
-            for name in set(before) - set(wanted):
-                self.engine.drop_policy(self._indexes.pop(name))
-            for name, policy in wanted.items():
-                if policy != before.get(name):
-                    self._enter(name, policy)
-        except Exception:
-            for name in set(self._indexes) - set(before):
-                with contextlib.suppress(ValueError):  # it is the one that was refused
-                    self.engine.drop_policy(self._indexes[name])
-                del self._indexes[name]
-            for name, policy in before.items():
-                self._enter(name, policy)
-            for follower in self._followers:
-                follower.index = self._indexes[follower.selection]
-                self._name(follower, follower.named)
-            raise
-
     def _look_anew(self, follower: Follower) -> None:
         """Whatever the engine says: values are others under another table."""
         follower.waits = self._waits(follower)
@@ -258,7 +235,7 @@ class Session:
         """Follow a family of a selection from now on."""
         policy = self.policies[selection]
         decider = Decider(policy, self.settings.stability, now, kept)
-        follower = Follower(selection, self._indexes[selection], family, decider)
+        follower = Follower(selection, self.index(selection), family, decider)
         if kept is not None:
             follower.published = kept.address if kept.same_boot else None
             self._name(follower, kept.address)
@@ -307,13 +284,18 @@ class Session:
         return min(deciders, *due)
 
     @property
+    def policies(self) -> Mapping[str, PolicyTable]:
+        """The tables of all selections, the node's own first."""
+        return self._tables.policies
+
+    @property
     def pending(self) -> bool:
         """Whether somebody has yet to answer for the first time, a name server for example."""
         return bool(self._guidance.pending)
 
     def index(self, selection: str) -> int:
         """The engine's number of a selection."""
-        return self._indexes[selection]
+        return self._tables.index(selection)
 
     def about(self, selection: str) -> About:
         """What a selection asks for, and what that stands for now."""
@@ -370,12 +352,8 @@ class Session:
         """Find out what policies depend on, and follow it."""
         now = self._clock.boot_ns()
         changed = self._guidance.step(now, self.policies, self._incumbents)
-        for name, policy in changed.items():
-            if policy.table == self.policies[name].table:
-                self.engine.set_mode_networks(self._indexes[name], policy.mode_networks)
-            else:
-                self.engine.set_policy(self._indexes[name], policy)
-            self.policies[name] = policy
+        if changed:
+            self._tables.follow(changed)
         for follower in self._followers:
             name = follower.selection
             if name in changed:

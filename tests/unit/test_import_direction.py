@@ -29,7 +29,7 @@ LAYERS = (
     ),
     ("capture", "engine"),
     ("policy", "clusternet", "profiles"),
-    ("decision",),
+    ("decision", "tables"),
     ("config", "configfile", "guidance", "resolve", "values"),
     ("remarks", "follower", "session", "memory"),
     ("stats", "node", "publish", "api"),
