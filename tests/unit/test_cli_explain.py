@@ -250,3 +250,13 @@ def test_all_columns_are_all_criteria_however_wide(explain: Any) -> None:
     assert "\u2026" not in out
     rows = [line for line in out.splitlines() if line.startswith("2   192.0.2.11/24")]
     assert [line.split()[-1] for line in rows] == ["primary-flag"]
+
+
+def test_a_candidate_is_explained_in_the_words_of_the_decision(
+    explain: Any, tmp_path: Path
+) -> None:
+    config = tmp_path / "route-to.toml"
+    config.write_text('[select]\nmode = "route-to"\nroute_to = ["203.0.113.7"]\n')
+    found = explain(HOST, "--config", str(config)).json["families"]["ipv4"]
+    assert found["reason"] == "mode route-to: source towards 203.0.113.7"
+    assert by_address(found)[found["chosen"]]["reason"] == found["reason"]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracker.capture.cases import Case
     from tracker.capture.recording import Recording
     from tracker.cli.options import Arguments
+    from tracker.follower import About
     from tracker.model import Decision, PolicyTable, Row
     from tracker.session import Session
 
@@ -88,9 +89,8 @@ def _is_snapshot(given: Case | Recording) -> bool:
 
 def _forget_incumbents(session: Session, name: str) -> None:
     """Nothing was here before this look, so "it was the answer" explains nothing."""
-    index = list(session.policies).index(name)
     for family in session.policies[name].families:
-        session.engine.set_incumbent(index, family, None)
+        session.engine.set_incumbent(session.index(name), family, None)
 
 
 def _warnings(decision: Decision, name: str) -> tuple[str, ...]:
@@ -103,21 +103,21 @@ def explanation(session: Session, name: str = NODE) -> dict[str, Any]:
     """One selection by family: what was chosen and why, and every address."""
     decision = session.decision()
     choices = decision.choices if name == NODE else decision.selections[name]
-    policy = session.policies[name]
-    index = list(session.policies).index(name)
+    about = session.about(name)
     return {
         family: {
             "chosen": choices[family].address,
             "reason": choices[family].reason,
             "candidates": _candidates(
-                policy, session.engine.rows(index, family), choices[family].address
+                about, session.engine.rows(session.index(name), family), choices[family].address
             ),
         }
-        for family in policy.families
+        for family in about.policy.families
     }
 
 
-def _candidates(policy: PolicyTable, rows: list[Row], chosen: str | None) -> list[dict[str, Any]]:
+def _candidates(about: About, rows: list[Row], chosen: str | None) -> list[dict[str, Any]]:
+    policy = about.policy
     best = rows[0] if rows and rows[0].rank else None
     kept = _kept(rows, chosen)
     return [
@@ -128,7 +128,7 @@ def _candidates(policy: PolicyTable, rows: list[Row], chosen: str | None) -> lis
             "interface": row.interface,
             "ifindex": row.ifindex,
             "eligible": row.reject is Reject.NONE,
-            "reason": _reason(policy, row, best, kept=kept),
+            "reason": _reason(about, row, best, kept=kept),
             "rank": row.rank or None,
             "decided_by": _decided_by(policy, row, best),
             "criteria": describe_row(policy, row) if row.reject is Reject.NONE else {},
@@ -158,16 +158,18 @@ def _first_difference(policy: PolicyTable, row: Row, other: Row) -> str:
     return Criterion.ADDRESS.label
 
 
-def _reason(policy: PolicyTable, row: Row, best: Row | None, *, kept: Row | None) -> str:
+def _reason(about: About, row: Row, best: Row | None, *, kept: Row | None) -> str:
     """Why it is the best, what it is behind the best by, or why it is none."""
     if row.reject is not Reject.NONE:
         return row.reject.label
+    policy = about.policy
     if best is not None and row is not best:
         return f"behind by {_first_difference(policy, row, best)}"
+    why = winner_reason(policy, row, about.guide.mode, about.found.words)
     if kept is None:
-        return winner_reason(policy, row)
+        return why
     by = _first_difference(policy, kept, row)
-    return f"{winner_reason(policy, row)}; ahead by {by}, but {kept.address} stays"
+    return f"{why}; ahead by {by}, but {kept.address} stays"
 
 
 def _address(arguments: Arguments) -> str | None:
