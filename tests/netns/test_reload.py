@@ -117,6 +117,21 @@ def test_a_policy_that_changes_nothing_changes_nothing(daemon: Daemon) -> None:
     assert daemon.changes("ipv4") == [(None, FIRST)]
 
 
+def test_a_list_that_loses_what_took_the_answer_keeps_it(daemon: Daemon) -> None:
+    both = '[select]\nmode = "cidr"\ncidrs = ["198.51.100.0/24", "192.0.2.0/24"]\n'
+    configure(daemon, SLOW + both)
+    assert reload(daemon).returncode == 0
+    daemon.wait_primary("ipv4", SECOND)
+    configure(daemon, SLOW + both.replace('"198.51.100.0/24", ', ""))
+    assert reload(daemon).returncode == 0
+    daemon.wait_primary("ipv4", FIRST)
+    configure(daemon, SLOW + both.replace('["198.51.100.0/24", "192.0.2.0/24"]', '["10.0.0.0/8"]'))
+    assert reload(daemon).returncode == 0
+    document = daemon.wait(lambda document: document["stale"], "an answer that is out of date")
+    assert document["primary"]["ipv4"] == FIRST
+    assert [entry["reason"] for entry in document["ips"]] == ["mode cidr: inside 192.0.2.0/24"]
+
+
 WRONG = [
     ("[stability]\nhodl = 1\n", "stability.hodl: unknown key"),
     ("[select\n", "is not TOML"),
