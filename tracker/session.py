@@ -364,7 +364,12 @@ class Session:
             self.resync.run(cause)
 
     def _incumbents(self, selection: str) -> dict[str, str | None]:
-        return {f.family: f.decider.address for f in self._followers if f.selection == selection}
+        # At the start a decider has no address yet, but the last run had.
+        return {
+            f.family: f.decider.address or f.named
+            for f in self._followers
+            if f.selection == selection
+        }
 
     def _glance(self, now: int) -> None:
         """Decide before anything else where a change is all that there is: nothing is dirty, no
@@ -376,7 +381,7 @@ class Session:
         for follower in self._followers:
             if follower.index == glance.selection and follower.family == glance.family:
                 decider = follower.decider
-                if follower.view is None or decider.state is _SETTLING:
+                if follower.view is None or follower.waits or decider.state is _SETTLING:
                     return
                 if decider.glance(now, glance):
                     follower.decided_ns = self._clock.boot_ns()
@@ -387,23 +392,33 @@ class Session:
 
     def _decide(self) -> bool:
         now = self._clock.boot_ns()
-        changed = self.engine.changed()
+        unseen = self._follow_all(self.engine.changed(), now)
+        while unseen:
+            unseen = self._follow_all(unseen, now)
+        return self._publish()
+
+    def _follow_all(self, changed: set[tuple[int, str]], now: int) -> set[tuple[int, str]]:
+        """Look at what changed or is due; which views changed by that and were not seen."""
         moved = []
         for follower in self._followers:
             if follower.waits:
                 continue
-            key, decider = (follower.index, follower.family), follower.decider
-            due = decider.deadline <= now or decider.state is _SETTLING
-            look = follower.view is None or due or key in changed
+            due = follower.decider.deadline <= now or follower.decider.state is _SETTLING
+            look = follower.view is None or due or (follower.index, follower.family) in changed
             if follower is self._ahead or (look and self._look(follower, now)):
                 moved.append(follower)
         self._ahead = None
+        seen = set()
         for follower in moved:
             # Once more with the view that fits: an address without carrier is held from the
             # beginning, not from whatever wakes us up next.
-            if self._follow(follower) and self._look(follower, now):
-                self._follow(follower)
-        return self._publish()
+            if self._follow(follower):
+                if self._look(follower, now):
+                    self._follow(follower)
+                else:
+                    seen.add((follower.index, follower.family))
+        # To name an incumbent changes its view, which would end the next wait at once.
+        return self.engine.changed() - seen if seen else seen
 
     def _look(self, follower: Follower, now: int) -> bool:
         """True if there is another address."""
