@@ -77,6 +77,8 @@ class Follower:
         """
         decider, view, extra = self.decider, self.view, about.guide.extra
         narrow = about.policy.narrows(AF_OF[self.family])
+        if not extra:
+            self._extra = ()
         if decider.state is not State.STABLE or not (extra or narrow) or view is None:
             return NEVER
         if self.waits:

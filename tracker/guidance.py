@@ -20,7 +20,7 @@ from tracker.policy.modes import Guide
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tracker.capture.lookup import Way, Ways
+    from tracker.capture.lookup import Ways
     from tracker.engine.base import Engine
     from tracker.model import PolicyTable
     from tracker.resolve import Answer, Resolver
@@ -108,7 +108,9 @@ class RouteTo:
 
     def __init__(self, guide: Guide) -> None:
         self._guide = guide
-        self._last: dict[str, tuple[Way, ...]] = {}
+        self._last: dict[str, tuple[str, ...]] = {}
+        self.inherited: dict[str, tuple[str, ...]] = {}
+        """What the last run found, as far as it is known: its answer, by family."""
 
     def ask(self, incumbents: Mapping[str, str | None], lookup: Lookup | None) -> Found:
         """Ask for each destination; `incumbents` are the present answers by family."""
@@ -117,12 +119,10 @@ class RouteTo:
         first: dict[str, tuple[str, str]] = {}
         for target in self._guide.targets:
             family = family_of(target)
-            ways = self._ways(target, family, remarks, lookup)
             # Equal ways: whichever the kernel takes for a packet, the answer stays.
             present = incumbents.get(family)
-            sources = sorted(
-                dict.fromkeys(way.source for way in ways), key=lambda source: source != present
-            )
+            sources = self._sources(target, remarks, lookup)
+            sources.sort(key=lambda source: source != present)
             if len(sources) > 1:
                 text = f"{len(sources)} equal paths, with sources {', '.join(sorted(sources))}"
                 remarks.append(Remark(family, f"route-to {target}: {text}", ambiguous=True))
@@ -135,29 +135,28 @@ class RouteTo:
                     remarks.append(Remark(family, f"route-to: {text}"))
         return Found(tuple(words), words, tuple(remarks))
 
-    def _ways(
-        self, target: str, family: str, remarks: list[Remark], lookup: Lookup | None
-    ) -> tuple[Way, ...]:
-        """The ways to a destination; without any those of before: to lose a path is no reason to
-        change an address.
+    def _sources(self, target: str, remarks: list[Remark], lookup: Lookup | None) -> list[str]:
+        """The sources of the ways to a destination; without any those of before: to lose a path is
+        no reason to change an address.
         """
+        family = family_of(target)
         if lookup is None:
             remarks.append(Remark(family, f"route-to {target}: no kernel to ask"))
-            return ()
+            return []
         try:
             found = lookup.ways(target, self._guide.vrf)
             failure = found.failure
         except OSError as error:
             failure = f"the kernel cannot be asked: {error.strerror or error}"
         if failure:
-            last = self._last.get(target, ())
+            last = self._last.get(target, self.inherited.get(family, ()))
             kept = ", what was found before stays" if last else ""
             remarks.append(Remark(family, f"route-to {target}: {failure}{kept}"))
-            return last
+            return list(last)
         if found.local:
             remarks.append(Remark(family, f"route-to {target}: it is an address of this host"))
-        self._last[target] = found.ways
-        return found.ways
+        self._last[target] = tuple(dict.fromkeys(way.source for way in found.ways))
+        return list(self._last[target])
 
 
 class Guidance:
@@ -178,6 +177,7 @@ class Guidance:
         self._resolver = helpers.resolver
         self._engine = engine
         self._found: dict[str, Found] = {}
+        self._inherited: dict[str, tuple[str, ...]] = {}
         self._routes = {
             name: RouteTo(guide)
             for name, guide in guides.items()
@@ -206,7 +206,17 @@ class Guidance:
                 self._routes[name] = before._routes[name]
         if self._answer is not None and self._resolver is not None:
             for name in self._named:
-                self._found.setdefault(name, _resolved(self._resolver.name, "", self._answer))
+                kept = _resolved(self._resolver.name, "", self._answer.addresses)
+                self._found.setdefault(name, kept)
+
+    def inherit(self, name: str, answers: Mapping[str, str | None]) -> None:
+        """What the last run answered, by family: that stays while nothing can be found out."""
+        found: dict[str, tuple[str, ...]] = {
+            family: (address,) for family, address in answers.items() if address is not None
+        }
+        self._inherited[name] = tuple(address for each in found.values() for address in each)
+        if name in self._routes:
+            self._routes[name].inherited = found
 
     @property
     def targets(self) -> tuple[Network, ...]:
@@ -246,7 +256,7 @@ class Guidance:
         if self._routes:
             self._ask(now, incumbents)
         if self._named:
-            self._resolve(now)
+            self._resolve(now, incumbents)
         changed = {}
         for name, policy in policies.items():
             wanted = policy
@@ -284,7 +294,7 @@ class Guidance:
             self._lookups = -1
             self._ask_at = self._pace.free_at
 
-    def _resolve(self, now: int) -> None:
+    def _resolve(self, now: int, incumbents: Incumbents) -> None:
         if self._resolver is None:
             for name in self._named:
                 text = f"dns: nobody resolves {self._guides[name].host} here"
@@ -296,16 +306,27 @@ class Guidance:
         if not answer.failure:
             self._answer = answer
         for name in self._named:
-            self._found[name] = _resolved(self._resolver.name, answer.failure, self._answer)
+            present = tuple(filter(None, incumbents(name).values()))
+            last = (
+                self._answer.addresses
+                if self._answer is not None
+                else self._inherited.get(name, ())
+            )
+            self._found[name] = _resolved(self._resolver.name, answer.failure, last, present)
 
 
 _UNGUIDED = Guide()
 _NOTHING = Found()
 
 
-def _resolved(host: str, failure: str, last: Answer | None) -> Found:
-    """The addresses of a name; where it cannot be resolved those of before."""
-    addresses = last.addresses if last is not None else ()
+def _resolved(
+    host: str, failure: str, last: tuple[str, ...], present: tuple[str, ...] = ()
+) -> Found:
+    """The addresses of a name; where it cannot be resolved those of before.
+
+    Servers shuffle the addresses of a name, so their order decides nothing for the present one.
+    """
+    addresses = sorted(last, key=lambda address: address not in present)
     words = {host_network(address): f"address of {host}" for address in addresses}
     if not failure:
         return Found(tuple(words), words)

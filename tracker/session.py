@@ -161,6 +161,7 @@ class Session:
             for family in policy.families:
                 kept = last.remembered.get((selection, family)) if last is not None else None
                 self._begin(selection, family, now, kept)
+            self._guidance.inherit(selection, self._incumbents(selection))
         self._time_ns = self._time_ns or self._clock.wall_ns()
         self._set_targets()
         self.source.refresh()

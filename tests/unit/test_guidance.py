@@ -9,6 +9,7 @@ from tests.unit.test_replay import SECOND, SETTINGS, START, case, default
 from tracker.capture.lookup import Way, Ways
 from tracker.capture.replay import LEAD_NS, CaseSource
 from tracker.clock import VirtualClock
+from tracker.decision import Remembered
 from tracker.engine.reference import ReferenceEngine
 from tracker.guidance import Helpers
 from tracker.model import FAMILIES, Choice, Scope, State
@@ -16,7 +17,7 @@ from tracker.policy import modes
 from tracker.policy.compile import TABLE_NOWHERE, policy
 from tracker.policy.modes import Guide
 from tracker.resolve import Answer, Resolver
-from tracker.session import INSTANT, NODE, Session, Settings
+from tracker.session import INSTANT, NODE, LastRun, Session, Settings
 
 TARGET = "203.0.113.7"
 ONE, OTHER = "192.0.2.10", "198.51.100.10"
@@ -56,6 +57,19 @@ class Names(Resolver):
         return answer
 
 
+class Kept:
+    """Remembers one answer."""
+
+    def __init__(self, address: str) -> None:
+        self._kept = Remembered(address, None, named=False, lost=False, same_boot=True)
+
+    def load(self) -> LastRun:
+        return LastRun(1, 1, {(NODE, "ipv4"): self._kept})
+
+    def save(self, last: LastRun) -> None:
+        """Nobody reads it."""
+
+
 class Playing:
     """A session on a virtual clock."""
 
@@ -65,8 +79,10 @@ class Playing:
         guide: Guide,
         helpers: Helpers,
         settings: Settings = SETTINGS,
+        last: str | None = None,
         **more: Any,
     ) -> None:
+        """`last` is what the last run answered, in this boot."""
         self.clock = VirtualClock(START)
         engine = ReferenceEngine()
         engine.lose(tuple(Scope))
@@ -81,6 +97,7 @@ class Playing:
             self.clock,
             guides={NODE: guide},
             helpers=helpers,
+            memory=None if last is None else Kept(last),
         )
         self.session.start()
 
@@ -243,7 +260,37 @@ def test_the_lookup_is_within_the_vrf() -> None:
     assert set(kernel.asked) == {(TARGET, "red")}
 
 
+def test_a_restart_takes_the_last_answer_for_what_was_found() -> None:
+    kernel = Kernel()
+    kernel.answer = Ways((), failure="unreachable")
+    playing = Playing(guide=route_to(), helpers=Helpers(kernel), last=OTHER)
+    choice = playing.until(60)
+    assert (choice.address, choice.state) == (OTHER, State.STABLE)
+    assert choice.warnings == (
+        f"ipv4: route-to {TARGET}: unreachable, what was found before stays",
+    )
+
+
+def test_among_equal_paths_a_restart_changes_nothing() -> None:
+    for answer in (ONE, OTHER):
+        kernel = Kernel()
+        kernel.answer = Ways((Way(ONE, 2), Way(OTHER, 3)))
+        playing = Playing(guide=route_to(), helpers=Helpers(kernel), last=answer)
+        assert playing.until(60).address == answer
+
+
 DNS = Guide(mode=modes.DNS, host="n1")
+
+
+def test_the_order_of_a_names_addresses_moves_nobody() -> None:
+    names = Names((START, Answer((OTHER, ONE))), (START + 60 * SECOND, Answer((ONE, OTHER))))
+    assert Playing(guide=DNS, helpers=Helpers(None, names)).until(100).address == OTHER
+
+
+def test_a_restart_without_a_name_server_takes_the_last_answer() -> None:
+    failing = Names((START + 4 * SECOND, Answer((), "no answer within 5 s")))
+    choice = Playing(guide=DNS, helpers=Helpers(None, failing), last=OTHER).until(60)
+    assert (choice.address, choice.state) == (OTHER, State.STABLE)
 
 
 def test_a_name_counts_as_far_as_it_is_here() -> None:

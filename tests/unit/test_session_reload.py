@@ -153,6 +153,9 @@ def test_extra_addresses_follow_the_ranking() -> None:
     assert choice.address == FIRST
     assert [row.address for row in choice.extra] == [SECOND_ADDRESS]
     assert choice.warnings == (), "what is taken as well is not ignored"
+    running.reload({NODE: every}, **{NODE: Guide("interface")})
+    running.until(30)
+    assert running.session.decision().choices["ipv4"].extra == ()
 
 
 def listed(*cidrs: str) -> PolicyTable:

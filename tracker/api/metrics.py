@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from socketserver import TCPServer
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
@@ -349,6 +350,12 @@ def _listening(listen: Listen, own: CollectorRegistry) -> ThreadingWSGIServer:
 
     class Server(ThreadingWSGIServer):
         address_family = found[0]
+
+        def server_bind(self) -> None:
+            """As HTTPServer's, but for the name of this host, which that asks a name server for."""
+            TCPServer.server_bind(self)
+            self.server_name, self.server_port = str(found[4][0]), self.server_address[1]
+            self.setup_environ()
 
     host = str(found[4][0])
     return make_server(host, listen.port, make_wsgi_app(own), Server, _Silent)
