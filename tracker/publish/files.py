@@ -127,23 +127,23 @@ def _present_family(path: Path) -> str | None:
 
 
 def _put(path: Path, files: dict[str, str], unwanted: set[str]) -> tuple[int, OSError | None]:
-    """Write files and remove those that nobody follows any more; how many differed, and the first
-    failure. One that fails does not keep the others.
+    """Remove files that nobody follows any more and write the others; how many differed, and the
+    first failure. One that fails does not keep the others.
     """
     changed, failed = 0, None
     try:
         path.mkdir(0o755, parents=True, exist_ok=True)
     except OSError as error:
         return 0, error
+    try:
+        changed += _remove(path, unwanted)
+    except OSError as error:
+        failed = error
     for name, text in files.items():
         try:
             changed += _write(path / name, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             failed = failed or error
-    try:
-        changed += _remove(path, unwanted)
-    except OSError as error:
-        failed = failed or error
     return changed, failed
 
 
