@@ -97,6 +97,10 @@ class Decider:
         self.reconfigured = False
         """The policy became another one, and what it makes of the address is not settled yet."""
         self._rerouted = False
+        self._sought = False
+        """A policy that looks elsewhere came since the row was decided on."""
+        self._rehold = False
+        """Another policy came since the hold was looked at."""
         """That policy looks for addresses elsewhere, so paths alone may speak for another one."""
         self._inherited = last
         self._before = last if last is not None and last.same_boot else None
@@ -142,7 +146,10 @@ class Decider:
         self._stability = stability
         if policy != before:
             self.reconfigured = True
-            self._rerouted = self._rerouted or _searched(policy) != _searched(before)
+            searched = _searched(policy) != _searched(before)
+            self._rerouted = self._rerouted or searched
+            self._sought = self._sought or searched
+            self._rehold = True
             self._named = False
             self._speaks = _speaking(policy)
 
@@ -267,6 +274,10 @@ class Decider:
             self.held += 1
             self._adopt(view.incumbent)
             return
+        if self._rehold and view.incumbent is not None:
+            # It is here, and it is the policy that does not want it.
+            self._hold_until = min(self._hold_until, now + self._stability.settle)
+        self._rehold = False
         if now < self._hold_until:
             self.deadline = self._hold_until
         elif self._coming_back(view):
@@ -327,6 +338,7 @@ class Decider:
         """Settle on the row that now carries the address, also when it moved to another link."""
         assert row is not None
         self.state = _STABLE
+        self._sought = self._rehold = False
         self._row = row
         if row.own_reject is _ELIGIBLE:
             self._namer = row
@@ -355,7 +367,7 @@ class Decider:
         """
         if row.reject is not Reject.NOT_IN_MODE or not self._narrows(row):
             return False
-        return self._row is None or self._row.tier is Tier.ROUTE
+        return self._sought or self._row is None or self._row.tier is Tier.ROUTE
 
     def _narrows(self, row: Judged) -> bool:
         return self._policy.narrows(AF_OF[row.family])

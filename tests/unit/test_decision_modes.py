@@ -139,3 +139,39 @@ def test_once_it_has_settled_the_decision_is_as_reluctant_as_before() -> None:
     decider.step(now + S, view(row(B), row(A), at=now))
     decider.step(now + 100 * S, view(row(B), row(A), at=now))
     assert decider.address == A
+
+
+def test_a_hold_goes_on_for_settle_where_another_policy_rejects_what_is_held() -> None:
+    decider = decided(row(A))
+    now = T0 + 20 * S
+    decider.step(now, view(row(B), outside(A), TIER, now))
+    assert (decider.state, decider.deadline) == (State.HOLDING, now + 10 * S)
+    decider.set_policy(LISTED._replace(exclude=LISTED.mode_networks), STABILITY)
+    seen = view(row(B), row(A, reject=Reject.EXCLUDED_NETWORK), at=now)
+    decider.step(now + 2 * S, seen)
+    assert (decider.state, decider.deadline) == (State.HOLDING, now + 3 * S)
+    assert decider.step(now + 3 * S, seen)
+    assert decider.address == B
+
+
+def test_a_hold_goes_on_under_another_policy_where_the_address_is_away() -> None:
+    decider = decided(row(A))
+    now = T0 + 20 * S
+    decider.step(now, view(row(B), None, TIER, now))
+    decider.set_policy(LISTED._replace(exclude=LISTED.mode_networks), STABILITY)
+    decider.step(now + 2 * S, view(row(B), None, TIER, now))
+    assert (decider.state, decider.deadline) == (State.HOLDING, now + 10 * S)
+
+
+def test_what_had_no_path_is_lost_where_another_mode_does_not_take_it() -> None:
+    decider = settled()
+    now = T0 + 20 * S
+    decider.step(now, view(None, row(A, tier=Tier.NONE), at=now))
+    assert (decider.state, decider.address) == (State.STABLE, A)
+    decider.set_policy(LISTED, STABILITY)
+    seen = view(None, outside(A, Tier.NONE), at=now)
+    decider.step(now, seen)
+    decider.step(now + S, seen)
+    assert (decider.state, decider.address) == (State.LOST, A)
+    decider.step(now + 20 * S, seen)
+    assert decider.state is State.LOST
