@@ -8,7 +8,7 @@ from itertools import combinations, islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracker.clusternet.blocks import ipv6_kind, public
+from tracker.clusternet.blocks import UNUSABLE, ipv6_kind, public
 from tracker.clusternet.proposal import propose, usual
 from tracker.clusternet.ranges import (
     IPNetwork,
@@ -90,6 +90,14 @@ def test_a_proposal_goes_on_in_the_next_network() -> None:
     used = [ip_network("10.0.0.0/24"), ip_network("10.8.0.128/32")]
     assert list(map(str, propose(within, used, 24, 5))) == ["10.0.1.0/24", "10.8.1.0/24"]
     assert list(map(str, propose(within, used, 24, 1))) == ["10.0.1.0/24"]
+
+
+def test_nothing_is_proposed_that_no_host_can_be_reached_at() -> None:
+    for outer, prefixlen in (("0.0.0.0/0", 30), ("::/0", 64), ("fe00::/7", 64)):
+        for found in propose([ip_network(outer)], [], prefixlen, 3):
+            assert not any(
+                found.overlaps(block) for block in UNUSABLE if block.version == found.version
+            )
 
 
 def test_a_route_for_everything_says_nothing_of_what_is_free() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from ipaddress import IPv6Network
 from itertools import islice
 
-from tracker.clusternet.blocks import PRIVATE
+from tracker.clusternet.blocks import PRIVATE, UNUSABLE
 from tracker.clusternet.ranges import IPNetwork, free, inside
 
 
@@ -29,13 +29,13 @@ def propose(
     count: int,
     routes: Iterable[IPNetwork] = (),
 ) -> list[IPNetwork]:
-    """At most `count` networks of `prefixlen` that share nothing with `used`, lowest first in each
-    network of `within`, in their order.
+    """At most `count` networks of `prefixlen` that share nothing with `used`, nor with blocks that
+    no host can be reached at, lowest first in each network of `within`, in their order.
 
     `routes` count as used, too, but one for all of a network that was asked for, such as a route
     for all private addresses, says nothing about what in it is free.
     """
-    taken, ways = list(used), list(routes)
+    taken, ways = [*used, *UNUSABLE], list(routes)
     found = (
         network
         for outer in within
