@@ -114,7 +114,7 @@ _SCHEMA: dict[str, Any] = {
         "loader": _Key(values.one_of("auto", "libbpf", "bcc"), '"auto", "libbpf" or "bcc"'),
         "ring": _Key(values.ring_size, values.RING),
         "trace": _Key(values.one_of("auto", "off"), '"auto" or "off"'),
-        "audit": _Key(values.duration_or_zero, _DURATION_OR_NEVER),
+        "audit": _Key(values.duration_or_zero, '"1s" or more, or "never"'),
     },
 }
 

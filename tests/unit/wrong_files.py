@@ -350,6 +350,7 @@ WRONG = [
         for ring in ('"2KiB"', '"3MiB"', '"2GiB"', '"1 MiB"', '"1MB"', '""', "1048576")
     ),
     ('[capture]\naudit = "10ms"', 'capture.audit = "10ms"; allowed: "1s" or more, or "never"'),
+    ('[capture]\naudit = "0s"', 'capture.audit = "0s"; allowed: "1s" or more, or "never"'),
     (
         'state = "' + "x" * 100 + '"',
         'state = "' + "x" * 56 + '...; allowed: an absolute path, or "" for no memory',
