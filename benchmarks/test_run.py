@@ -82,6 +82,7 @@ def test_idle(hosts: Hosts, figures: Measured, tmp_path: Path) -> None:
     """Far from the first audit, which comes 54 s after the start or later."""
     run = Run(hosts["1000"], tmp_path)
     run.wait_published()
+    # What is measured is that nothing happens for a while, so there is nothing to wait for.
     time.sleep(SETTLED_SECONDS)
     before = run.wake_ups()
     time.sleep(IDLE_SECONDS)

@@ -261,6 +261,7 @@ def _family(packed: bytes) -> int:
 
 def policy(**changes: object) -> PolicyTable:
     """The default policy of both families, with fields of the table replaced."""
+    # Changes are given by name, with values of their own types.
     return default_route_policy(families=FAMILIES)._replace(**changes)  # type: ignore[arg-type]
 
 

@@ -31,6 +31,7 @@ def require(name: str) -> None:
     """Go on where the feature is there; else skip or fail, by the rule above."""
     why, proof = _missing(name)
     if proof:
+        # The one place that skips: what is missing is proven to be no fault of ours.
         pytest.skip(f"{name}: {proof}")
     if why:
         pytest.fail(f"{name}: {why}; nothing proves that this kernel has none", pytrace=False)

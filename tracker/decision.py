@@ -398,8 +398,3 @@ class Decider:
             return row.values[self._policy.criteria.index(criterion)]
         except ValueError:
             return None
-
-    @property
-    def pathless(self) -> bool:
-        """Whether the address that is kept has no default route of its own any more."""
-        return self._row is not None and self._row.tier not in (Tier.ROUTE, Tier.LOOPBACK)

@@ -14,6 +14,7 @@ import pytest
 pytest.register_assert_rewrite("tests.cases.behaviour", "tests.cases.behaviour_events")
 pytest.register_assert_rewrite("tests.cases.behaviour_modes", "tests.cases.profile_checks")
 
+# Behind the registration: an import that comes first escapes the rewriting.
 from tests.cases.playing import ENGINES, FIELD, PROFILES  # noqa: E402
 
 

@@ -29,6 +29,7 @@ class Counting:
     """A lookup that counts how often it is asked."""
 
     def __init__(self, lookup: object) -> None:
+        # A lookup of the kernel, not of a replay.
         self._ways: Callable[[str, str], Ways] = lookup.ways  # type: ignore[attr-defined]
         self.asked: list[str] = []
 

@@ -204,6 +204,7 @@ def test_a_router_that_announces_a_prefix_is_heard(
 ) -> None:
     for namespace, link in ((node, "eth0"), (router, "peer-eth0")):
         command = f"-6 addr show dev {link} scope link -tentative"
+        # mypy cannot infer a lambda with defaults, which bind this round's values.
         namespace.wait(lambda n=namespace, c=command: n.json(c), "link-local")  # type: ignore[misc]
     head = struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 0, 0, 0)
     pref64 = struct.pack("!BBH12s", 38, 2, 600 << 3, socket.inet_pton(socket.AF_INET6, "64:ff9b::"))

@@ -9,6 +9,7 @@ import pytest
 
 pytest.register_assert_rewrite("tests.standin.both")
 
+# Behind the registration: an import that comes first escapes the rewriting.
 from tests.standin.both import Both  # noqa: E402
 from tests.standin.real import RealKernel  # noqa: E402
 

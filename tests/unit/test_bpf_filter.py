@@ -160,6 +160,7 @@ class Watching:
         self._moves = 0
 
     def apply(self, *records: object) -> None:
+        # The builders make records.
         self.engine.apply(b"".join(map(encode, records)))  # type: ignore[arg-type]
 
     def moved(self) -> bool:

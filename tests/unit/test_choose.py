@@ -36,6 +36,7 @@ def no_loader(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_best_that_loads_is_taken() -> None:
     chosen = open_source()
     assert (chosen.source.name, chosen.source.engine.name) == ("bpf", "native")
+    # Of a BpfSource, which is what was asked for.
     assert chosen.source.loader == "libbpf"  # type: ignore[attr-defined]
     assert chosen.passed_over == ()
     chosen.source.close()

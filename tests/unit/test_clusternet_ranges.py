@@ -51,6 +51,7 @@ def test_every_pair_that_overlaps_is_found_once(networks: list[IPNetwork]) -> No
 @given(IPV4 | IPV6, IPV4 | IPV6)
 def test_inside_is_a_subnet(network: IPNetwork, outer: IPNetwork) -> None:
     same = network.version == outer.version
+    # Both are of one family where this is asked.
     assert inside(network, outer) == (same and network.subnet_of(outer))  # type: ignore[arg-type]
 
 

@@ -165,7 +165,8 @@ def test_losing_the_default_route_keeps_the_address() -> None:
     without = row(A, tier=Tier.NONE)
     assert not decider.step(T0 + 20 * S, view(None, without))
     assert (decider.state, decider.address) == (State.STABLE, A)
-    assert decider.pathless
+    assert decider.row is not None
+    assert decider.row.tier is Tier.NONE
 
 
 def test_a_renewal_within_hold_changes_nothing() -> None:

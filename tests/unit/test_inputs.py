@@ -273,6 +273,7 @@ def test_nothing_in_a_field_is_more_than_an_error_in_one_line(place: tuple[Any, 
         kernel = read_case.snapshot.stand_in(10**12)
         records = [record for scope in Scope for record in kernel.dump(scope)]
         for event in read_case.events:
+            # These events are all steps.
             records += event.step.play(kernel)  # type: ignore[union-attr]
         assert all(map(encode, records))
 

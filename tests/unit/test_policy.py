@@ -35,6 +35,7 @@ from tracker.policy.defaults import EXCLUDED_KINDS, EXCLUDED_NAMES
 
 
 def compiled(**changes: object) -> PolicyTable:
+    # Keywords of many types, by name.
     return default_route_policy(**{"families": FAMILIES, **changes})  # type: ignore[arg-type]
 
 
@@ -214,6 +215,7 @@ def test_a_row_reads_as_an_object_for_json(engine: Engine) -> None:
 def winner(table: PolicyTable, *records: object, incumbent: str | None = None) -> str:
     """The reason of the best row, or of the incumbent's."""
     host = Host(ReferenceEngine(), table)
+    # A record is made by a builder of tests.
     host.send(link(1, "lo", loopback=True), link(2, "eth0"), *records)  # type: ignore[arg-type]
     host.engine.set_incumbent(0, "ipv4", incumbent)
     view = host.view()

@@ -26,6 +26,7 @@ GOOD = Reject.NONE
 
 
 def compiled(**changes: object) -> PolicyTable:
+    # Keywords of many types, by name.
     return default_route_policy(**{"families": FAMILIES, **changes})  # type: ignore[arg-type]
 
 

@@ -165,6 +165,7 @@ def test_other_targets_count_once(host: Host) -> None:
 def test_targets_are_some_host_addresses(host: Host, targets: tuple[object, ...]) -> None:
     before = host.engine.targets
     with pytest.raises(ValueError, match="Invalid argument"):
+        # Networks in both cases, which the parametrisation hides.
         host.engine.set_targets(targets)  # type: ignore[arg-type]
     assert host.engine.targets == before
 

@@ -29,10 +29,12 @@ A6, B6, C6 = leg(2, "fe80::a"), leg(3, "fe80::b"), leg(4, "fe80::c")
 
 
 def four(*legs: object, **changes: object) -> Record:
+    # Keywords of many types, by name.
     return route(legs=legs, **changes)  # type: ignore[arg-type]
 
 
 def six(*legs: object, **changes: object) -> Record:
+    # Keywords of many types, by name.
     return route(legs=legs, family=AF_INET6, **changes)  # type: ignore[arg-type]
 
 

@@ -170,6 +170,7 @@ def test_a_restart_never_says_nothing_over_a_value() -> None:
 def test_a_first_decision_waits_for_dumps_that_fail() -> None:
     failing = {"type": "DUMP_FAILED", "data": {"scopes": ["addr4"]}}
     session, source, _ = follow(case(failing), Memory())
+    # A dump that fails, whatever it is asked for.
     real, source.dump = source.dump, lambda *_args, **_more: False  # type: ignore[method-assign]
     session.start()
     assert session.decision().choices["ipv4"].state.value == "settling"
