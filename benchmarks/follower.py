@@ -22,9 +22,10 @@ from tests.tiers import RING, TIERS
 from tracker.capture.netlink import boot_ns
 from tracker.clock import SystemClock
 from tracker.engine.native import NativeEngine
+from tracker.lastrun import INSTANT
 from tracker.model import FAMILIES, IPV4
 from tracker.policy.compile import default_route_policy
-from tracker.session import INSTANT, NODE, Session
+from tracker.session import NODE, Session
 
 
 def _processor() -> float:

@@ -19,9 +19,10 @@ from tracker.capture.netlink import NetlinkSource
 from tracker.clock import SystemClock, VirtualClock
 from tracker.config import Networks
 from tracker.engine.native import NativeEngine
+from tracker.lastrun import INSTANT
 from tracker.node import node_document
 from tracker.publish.files import FilesPublisher
-from tracker.session import INSTANT, NODE, Session
+from tracker.session import NODE, Session
 from tracker.stats import DECISION_BOUNDS, Histogram, collect
 
 if TYPE_CHECKING:

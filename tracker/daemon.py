@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from tracker.clock import Clock
     from tracker.config import Config
     from tracker.errors import PublishError
+    from tracker.lastrun import LastRun
     from tracker.model import Choice, Decision
-    from tracker.session import LastRun, Session
+    from tracker.session import Session
 
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCONT, signal.SIGHUP})
 SCRAPE_TIMEOUT = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.engine.base import NEVER
-from tracker.model import AF_OF, NANOSECONDS, Choice, State
+from tracker.model import AF_OF, NANOSECONDS, Choice, Scope, State
 from tracker.remarks import around, reason, warnings
 
 if TYPE_CHECKING:
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 REMARKS_NS = NANOSECONDS
 """Where an answer stays, what is said about it (warnings, the reason) is said anew no more often:
 a default route that flaps is no reason to write files and log lines hundreds of times a second."""
+
+_FAMILY_SCOPES = {
+    "ipv4": frozenset({Scope.LINK, Scope.ADDR4, Scope.NEXTHOP, Scope.ROUTE4}),
+    "ipv6": frozenset({Scope.LINK, Scope.ADDR6, Scope.NEXTHOP, Scope.ROUTE6}),
+}
 
 
 class About(NamedTuple):
@@ -174,3 +179,9 @@ def visible(choices: dict[str, Choice]) -> dict[str, Choice]:
 def answer_alone(choice: Choice) -> tuple[object, ...]:
     """Without what is only said about it."""
     return choice.family, choice.address, choice.state, choice.stale
+
+
+def is_stale(engine: Engine, family: str) -> bool:
+    """Whether changes that a family depends on were lost and have yet to be read again."""
+    scopes = _FAMILY_SCOPES[family]
+    return any(dirty.lost and dirty.scope in scopes for dirty in engine.dirty())

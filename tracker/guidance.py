@@ -336,3 +336,12 @@ def _resolved(
 
 def _of_both(text: str) -> tuple[Remark, ...]:
     return tuple(Remark(family, text) for family in FAMILIES)
+
+
+def configured(
+    policies: Mapping[str, PolicyTable], guidance: Guidance
+) -> dict[str, tuple[PolicyTable, Guide]]:
+    """All that a configuration says of where to look, without what was found out."""
+    return {
+        name: (policy, guidance.guide(name)._replace(extra=0)) for name, policy in policies.items()
+    }

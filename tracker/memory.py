@@ -11,8 +11,8 @@ from tracker.address import family_of, parse, text
 from tracker.atomic import remove_leftovers, write_atomically
 from tracker.decision import Remembered
 from tracker.errors import PublishError
+from tracker.lastrun import LastRun
 from tracker.model import NANOSECONDS
-from tracker.session import LastRun
 
 SCHEMA = "addrtracker.state/v1"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

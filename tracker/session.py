@@ -6,12 +6,12 @@ replays on a virtual clock. There is one thread; nothing in it waits for anythin
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from tracker.capture.base import Wake
-from tracker.capture.resync import Resync
-from tracker.decision import Decider, Remembered, Stability
+from tracker.capture.resync import Resync, next_audit
+from tracker.causes import cause_of, is_dump_entry
+from tracker.decision import Decider
 from tracker.engine.base import NEVER
 from tracker.follower import (
     REMARKS_NS,
@@ -19,9 +19,11 @@ from tracker.follower import (
     Follower,
     all_choices,
     answer_alone,
+    is_stale,
     visible,
 )
-from tracker.guidance import Guidance, Helpers
+from tracker.guidance import Guidance, Helpers, configured
+from tracker.lastrun import left_behind
 from tracker.model import (
     NANOSECONDS,
     Cause,
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
     from tracker.capture.base import Source
     from tracker.clock import Clock
+    from tracker.decision import Remembered
+    from tracker.lastrun import LastRun, Memory, Settings
     from tracker.policy.modes import Guide
 
 START = "start"
@@ -58,45 +62,6 @@ OVERSLEPT_NS = NANOSECONDS
 
 _CHANGED = Wake.CHANGED
 _SETTLING = State.SETTLING
-
-_FAMILY_SCOPES = {
-    "ipv4": frozenset({Scope.LINK, Scope.ADDR4, Scope.NEXTHOP, Scope.ROUTE4}),
-    "ipv6": frozenset({Scope.LINK, Scope.ADDR6, Scope.NEXTHOP, Scope.ROUTE6}),
-}
-
-
-class Settings(NamedTuple):
-    """How a session behaves; times in nanoseconds."""
-
-    stability: Stability
-    audit: int
-    """Between two audits; 0 = none."""
-    expected: tuple[str, ...] = ()
-    """Families that were asked for by name: one without an address is worth a warning."""
-
-
-INSTANT = Settings(Stability(settle=0, settle_max=0, hold=0, failback=0), audit=0)
-"""The decision follows the ranking at once: for commands that look once, and for latencies."""
-
-
-class LastRun(NamedTuple):
-    """What the last run left behind."""
-
-    generation: int
-    time_ns: int
-    """CLOCK_REALTIME of its last change."""
-    remembered: dict[tuple[str, str], Remembered]
-    """By selection and family."""
-
-
-class Memory(Protocol):
-    """Keeps the decision across restarts."""
-
-    def load(self) -> LastRun | None:
-        """What was kept; None = nothing, or nothing that can be read."""
-
-    def save(self, last: LastRun) -> None:
-        """Keep it; never raises, never blocks for long."""
 
 
 class Session:
@@ -128,7 +93,7 @@ class Session:
         self._memory = memory
         self._kept: LastRun | None = None
         self._guidance = Guidance(guides or {}, helpers or Helpers(), source.engine)
-        self._configured = _configured(policies, self._guidance)
+        self._configured = configured(policies, self._guidance)
         self._has_targets = False
         self._tables = Tables(source.engine, policies)
         self._followers: list[Follower] = []
@@ -196,7 +161,7 @@ class Session:
                 self._name(each, each.named)
             raise
         self.settings, self.hostname, self._guidance = settings, hostname, guidance
-        before, self._configured = self._configured, _configured(policies, guidance)
+        before, self._configured = self._configured, configured(policies, guidance)
         self._followers = [f for f in self._followers if f.family in self._families(f.selection)]
         known = {(f.selection, f.family): f for f in self._followers}
         for name, policy in wanted.items():
@@ -427,7 +392,7 @@ class Session:
         view = self.engine.view(follower.index, follower.family)
         follower.view = view
         waits = decider.state is _SETTLING and (
-            follower.selection in self._guidance.pending or self._is_stale(follower.family)
+            follower.selection in self._guidance.pending or is_stale(self.engine, follower.family)
         )
         if waits and decider.must_wait(now, view):
             return False
@@ -458,8 +423,8 @@ class Session:
         if decider.reconfigured:
             cause = Cause(RELOAD, None, None)
             decider.end_reconfiguration()
-        elif follower.published is not None or not _is_dump_entry(decider.cause):
-            cause, came_ns = self._cause_of(decider.cause, now)
+        elif follower.published is not None or not is_dump_entry(decider.cause):
+            cause, came_ns = cause_of(self.engine, decider.cause, now)
         change = Change(
             selection=follower.selection,
             family=follower.family,
@@ -477,17 +442,6 @@ class Session:
         self._cause = change.cause
         key = (follower.selection, follower.family)
         self.decision_changes[key] = self.decision_changes.get(key, 0) + 1
-
-    def _cause_of(self, raw: bytes, now: int) -> tuple[Cause | None, int]:
-        """The cause in words, and the time it came at."""
-        if not raw:
-            return None, now
-        # Not for commands that look once: it would cost them a tenth of their time.
-        from tracker.capture.plain import cause  # noqa: PLC0415
-        from tracker.capture.record import decode  # noqa: PLC0415
-
-        record = decode(raw)
-        return cause(record, self.engine.link_name), record.header.boot_ns
 
     def _publish(self) -> bool:
         """Whether what people see differs from what they last saw, or has to be said again."""
@@ -519,12 +473,7 @@ class Session:
     def _remember(self) -> None:
         if self._memory is None:
             return
-        remembered = {
-            (follower.selection, follower.family): kept
-            for follower in self._followers
-            if (kept := follower.decider.remembered) is not None
-        }
-        last = LastRun(self.generation, self._time_ns, remembered)
+        last = left_behind(self.generation, self._time_ns, self._followers)
         if last != self._kept:
             self._kept = last
             self._memory.save(last)
@@ -542,34 +491,11 @@ class Session:
 
     def _plan_audit(self) -> None:
         if self.settings.audit:
-            import random  # noqa: PLC0415 - commands that look once need none
-
-            now = self._clock.boot_ns()
-            # A replay has the same time at each run, and is to have the same audits.
-            jitter = random.Random(now).uniform(0.9, 1.1)  # noqa: S311 - no secret
-            self._audit_at = now + int(self.settings.audit * jitter)
+            self._audit_at = next_audit(self._clock.boot_ns(), self.settings.audit)
 
     def _choice(self, follower: Follower) -> Choice:
         return follower.choice(
             self.about(follower.selection),
-            stale=self._is_stale(follower.family),
+            stale=is_stale(self.engine, follower.family),
             expected=follower.family in self.settings.expected,
         )
-
-    def _is_stale(self, family: str) -> bool:
-        scopes = _FAMILY_SCOPES[family]
-        return any(dirty.lost and dirty.scope in scopes for dirty in self.engine.dirty())
-
-
-def _configured(
-    policies: Mapping[str, PolicyTable], guidance: Guidance
-) -> dict[str, tuple[PolicyTable, Guide]]:
-    """All that a configuration says of where to look, without what was found out."""
-    return {
-        name: (policy, guidance.guide(name)._replace(extra=0)) for name, policy in policies.items()
-    }
-
-
-def _is_dump_entry(raw: bytes) -> bool:
-    """Whether this was found by a dump (AT_F_DUMP of struct at_header): nobody made a change."""
-    return bool(int.from_bytes(raw[12:16], sys.byteorder) & 1)

@@ -18,8 +18,9 @@ from tracker.configfile import from_data
 from tracker.decision import Remembered
 from tracker.engine.base import Engine
 from tracker.guidance import Helpers
+from tracker.lastrun import LastRun
 from tracker.model import Change, Decision, Row, Scope, State, View
-from tracker.session import NODE, LastRun, Session
+from tracker.session import NODE, Session
 
 FIELD = Path(__file__).parent / "field"
 PROFILES = Path(__file__).parent / "profiles"

@@ -12,8 +12,9 @@ from tracker.capture.inputs import load
 from tracker.capture.replay import CaseSource
 from tracker.clock import SystemClock, VirtualClock
 from tracker.engine.reference import ReferenceEngine
+from tracker.lastrun import INSTANT
 from tracker.model import FAMILIES, Scope
-from tracker.session import INSTANT, NODE, Session
+from tracker.session import NODE, Session
 
 if TYPE_CHECKING:
     from pathlib import Path

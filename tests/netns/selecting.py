@@ -10,8 +10,9 @@ from tracker.clock import SystemClock
 from tracker.configfile import parse
 from tracker.engine.native import NativeEngine
 from tracker.guidance import Helpers
+from tracker.lastrun import INSTANT
 from tracker.model import NANOSECONDS
-from tracker.session import INSTANT, NODE, Session
+from tracker.session import NODE, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from tests.netns.namespace import Namespace
     from tests.tiers import Tier
     from tracker.capture.lookup import Ways
+    from tracker.lastrun import Settings
     from tracker.model import Choice
-    from tracker.session import Settings
 
 PATIENCE_NS = 20 * NANOSECONDS
 

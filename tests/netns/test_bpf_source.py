@@ -21,9 +21,10 @@ from tracker.capture.record import Link, Loss, LossCause, Record, Route, describ
 from tracker.clock import SystemClock
 from tracker.engine.native import NativeEngine
 from tracker.errors import UnsupportedError
+from tracker.lastrun import INSTANT
 from tracker.model import FAMILIES, Dirty, Scope
 from tracker.policy.compile import default_route_policy
-from tracker.session import INSTANT, NODE, Session
+from tracker.session import NODE, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

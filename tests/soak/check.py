@@ -24,9 +24,10 @@ from tracker.capture.record import (
 from tracker.clock import SystemClock
 from tracker.engine.native import NativeEngine
 from tracker.engine.reference import ReferenceEngine
+from tracker.lastrun import INSTANT
 from tracker.model import AF_INET, AF_INET6, FAMILIES, NANOSECONDS, Reject, Row, Scope, View
 from tracker.policy.compile import default_route_policy
-from tracker.session import INSTANT, Session
+from tracker.session import Session
 
 POLICIES = {
     "": default_route_policy(families=FAMILIES),

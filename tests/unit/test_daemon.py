@@ -19,11 +19,12 @@ from tracker.daemon import Daemon, Reloading
 from tracker.engine.reference import ReferenceEngine
 from tracker.errors import ConfigError
 from tracker.guidance import Helpers
+from tracker.lastrun import INSTANT, Settings
 from tracker.log import logger
 from tracker.model import FAMILIES, PolicyTable, Scope
 from tracker.notify import Notifier
 from tracker.policy.compile import policy
-from tracker.session import INSTANT, NODE, Session, Settings
+from tracker.session import NODE, Session
 
 
 class Ending(CaseSource):

@@ -13,8 +13,9 @@ from tracker.capture.record import Record, encode
 from tracker.clock import VirtualClock
 from tracker.engine.base import Glance
 from tracker.engine.native import NativeEngine
+from tracker.lastrun import INSTANT
 from tracker.model import AF_INET6, FAMILIES, IPV6, Dirty, Judged, Row, Scope, View
-from tracker.session import INSTANT, NODE, Session
+from tracker.session import NODE, Session
 
 ETH0 = link(2, "eth0")
 A, B = addr("192.0.2.1/24", 2), addr("192.0.2.2/24", 2)

@@ -12,12 +12,13 @@ from tracker.clock import VirtualClock
 from tracker.decision import Remembered
 from tracker.engine.reference import ReferenceEngine
 from tracker.guidance import Helpers
+from tracker.lastrun import INSTANT, LastRun, Settings
 from tracker.model import FAMILIES, Choice, Scope, State
 from tracker.policy import modes
 from tracker.policy.compile import TABLE_NOWHERE, policy
 from tracker.policy.modes import Guide
 from tracker.resolve import Answer, Resolver
-from tracker.session import INSTANT, NODE, LastRun, Session, Settings
+from tracker.session import NODE, Session
 
 TARGET = "203.0.113.7"
 ONE, OTHER = "192.0.2.10", "198.51.100.10"

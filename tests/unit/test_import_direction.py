@@ -31,7 +31,7 @@ LAYERS = (
     ("policy", "clusternet", "profiles"),
     ("decision", "tables"),
     ("config", "configfile", "guidance", "resolve", "values"),
-    ("remarks", "follower", "session", "memory"),
+    ("remarks", "follower", "causes", "lastrun", "session", "memory"),
     ("stats", "node", "publish", "api"),
     ("daemon", "doctor", "features", "presence"),
     ("cli",),

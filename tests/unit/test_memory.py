@@ -10,8 +10,8 @@ import pytest
 
 from tracker.decision import Remembered
 from tracker.errors import PublishError
+from tracker.lastrun import LastRun
 from tracker.memory import StateFile
-from tracker.session import LastRun
 
 HELD = Remembered("192.0.2.1", 7_000_000_000, named=True, lost=False, same_boot=True)
 GONE = Remembered("2001:db8::1", None, named=False, lost=True, same_boot=True)

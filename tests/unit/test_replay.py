@@ -28,9 +28,10 @@ from tracker.clock import VirtualClock
 from tracker.decision import Stability
 from tracker.engine.base import NEVER
 from tracker.engine.reference import ReferenceEngine
+from tracker.lastrun import Settings
 from tracker.model import FAMILIES, NANOSECONDS, Change, Decision, Scope
 from tracker.policy.compile import default_route_policy
-from tracker.session import NODE, Session, Settings
+from tracker.session import NODE, Session
 
 START = 1_000 * NANOSECONDS
 SECOND = NANOSECONDS

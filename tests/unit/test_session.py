@@ -10,8 +10,9 @@ from tracker.capture.replay import CaseSource
 from tracker.clock import VirtualClock
 from tracker.decision import Remembered
 from tracker.engine.reference import ReferenceEngine
+from tracker.lastrun import LastRun
 from tracker.model import Scope
-from tracker.session import LastRun, Session
+from tracker.session import Session
 
 if TYPE_CHECKING:
     from tracker.capture.cases import Case

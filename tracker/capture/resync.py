@@ -98,3 +98,11 @@ class Resync:
         """CLOCK_BOOTTIME in ns when the next dump is due; NEVER while nothing is dirty."""
         dirty = self._source.engine.dirty()
         return min((self._pace[entry.scope].at(entry) for entry in dirty), default=NEVER)
+
+
+def next_audit(now: int, every: int) -> int:
+    """When to audit next, some `every` nanoseconds after `now`, not all hosts at once."""
+    import random  # noqa: PLC0415 - commands that look once need none
+
+    # A replay has the same time at each run, and is to have the same audits.
+    return now + int(every * random.Random(now).uniform(0.9, 1.1))  # noqa: S311 - no secret

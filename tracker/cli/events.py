@@ -20,9 +20,10 @@ from tracker.cli.follow import (
 from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import console, print_json, wants_table, warn
 from tracker.clock import SystemClock
+from tracker.lastrun import INSTANT
 from tracker.model import Cause
 from tracker.node import rfc3339
-from tracker.session import INSTANT, START
+from tracker.session import START
 
 if TYPE_CHECKING:
     from tracker.capture.base import Tapped

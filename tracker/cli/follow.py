@@ -9,18 +9,19 @@ from tracker.cli.output import warn
 from tracker.config import Config, Select, load
 from tracker.errors import DumpError, TrackerError
 from tracker.guidance import Helpers
+from tracker.lastrun import INSTANT, Settings
 from tracker.policy import modes
 from tracker.policy.compile import TABLE_NOWHERE, policy
 from tracker.policy.modes import Guide
-from tracker.session import INSTANT, NODE, Session, Settings
+from tracker.session import NODE, Session
 
 if TYPE_CHECKING:
     from tracker.capture.base import Source
     from tracker.capture.choose import Chosen
     from tracker.cli.options import Arguments
     from tracker.clock import Clock
+    from tracker.lastrun import Memory
     from tracker.model import Decision, PolicyTable
-    from tracker.session import Memory
 
 TAP_BYTES = 16 << 20
 """Room for what is applied between two looks; memory is used as far as it is filled."""

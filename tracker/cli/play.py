@@ -18,8 +18,9 @@ from tracker.configfile import from_data
 from tracker.decision import Remembered
 from tracker.engine.base import NEVER
 from tracker.guidance import Helpers
+from tracker.lastrun import LastRun
 from tracker.model import Change, Scope
-from tracker.session import NODE, LastRun, Session
+from tracker.session import NODE, Session
 
 if TYPE_CHECKING:
     from tracker.cli.options import Arguments

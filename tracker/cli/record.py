@@ -11,8 +11,8 @@ from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import warn
 from tracker.clock import SystemClock
 from tracker.errors import InputError
+from tracker.lastrun import INSTANT
 from tracker.memory import boot_id
-from tracker.session import INSTANT
 
 if TYPE_CHECKING:
     from tracker.capture.base import Tapped

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from tracker.capture.base import Source
     from tracker.cli.options import Arguments
     from tracker.config import Config
-    from tracker.session import Memory, Session
+    from tracker.lastrun import Memory
+    from tracker.session import Session
 
 VERBOSE = options.Option("--verbose", "log more: what came and went without a change")
 OPTIONS = (
