@@ -248,6 +248,7 @@ def test_a_nexthop_object_moves_below_its_route(two: Namespace, tier: Tier, comp
 
 
 def test_an_object_that_swallows_packets_may_become_a_path(two: Namespace, tier: Tier) -> None:
+    two.sysctl("ipv4/nexthop_compat_mode", 0)  # else the kernel tells of the routes as well
     two.batch(
         [
             "route add default via 192.0.2.1",
