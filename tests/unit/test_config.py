@@ -44,7 +44,14 @@ pods = []
 services = []
 internal = []
 public = []
+nodes = []
 external = []
+nat64 = []
+others = {}
+[check]
+peers = []
+ipv6 = ""
+node_mask = []
 [stability]
 settle = "1s"
 settle_max = "10s"
@@ -113,6 +120,14 @@ def test_values_come_out_typed() -> None:
         interfaces = ["wg*", "!docker0"]
         [networks]
         internal = ["::ffff:10.0.0.0/104", "fd00::/8"]
+        nodes = ["::ffff:10.0.0.0/104"]
+        nat64 = ["64:FF9B::/96"]
+        others.berlin = ["10.1.0.0/16"]
+        [selections.storage]
+        [check]
+        peers = ["2001:DB8::1", "storage=::ffff:10.9.0.1"]
+        ipv6 = "ula"
+        node_mask = [26, 72]
         [stability]
         settle = "0s"
         settle_max = "1m30s"
@@ -138,6 +153,12 @@ def test_values_come_out_typed() -> None:
     assert found.select.fallback == "interface:br-*"
     assert found.exclude.interfaces == ("wg*", "!docker0")
     assert found.networks.internal == ("10.0.0.0/8", "fd00::/8")
+    assert found.networks.nodes == ("10.0.0.0/8",)
+    assert found.networks.nat64 == ("64:ff9b::/96",)
+    assert found.networks.others == {"berlin": ("10.1.0.0/16",)}
+    assert found.check.peers == ("2001:db8::1", "storage=10.9.0.1")
+    assert found.check.ipv6 == "ula"
+    assert found.check.node_mask == (26, 72)
     assert found.stability == Stability(0, 90 * NANOSECONDS, 1_500_000_000, 500_000_000)
     assert found.metrics == Listen("::1", 0)
     assert found.capture == Capture("bpf", "bcc", 64 << 10, "off", 0)
