@@ -5,7 +5,8 @@
 # make fuzz    the libFuzzer harnesses, FUZZ_SECONDS each
 # make test-kernels   what only stock kernels can do, in guests (KERNELS="6.1 6.12")
 # make soak    N random kernel operations in a network namespace
-# make bench   the figures of benchmarks/
+# make bench   the figures of benchmarks/ and how costs grow
+# make performance    writes docs/performance.md from what the last runs printed
 # make dist    wheel and sdist, each installed once and tried
 # make clean   removes what was built, .venv included
 
@@ -27,7 +28,7 @@ ENGINE_INPUTS := tools/build-engine .build/toolchain \
 	$(wildcard $(foreach d,. native native/loader bpf,$(d)/CMakeLists.txt) \
 	$(foreach d,native native/loader,$(foreach e,c h cdef py,$(d)/*.$(e))) bpf/*.c bpf/*.h)
 
-.PHONY: build run test lint fuzz sanitize soak bench dist clean test-kernels
+.PHONY: build run test lint fuzz sanitize soak bench performance dist clean test-kernels
 .PHONY: build-packages test-packages link test-setup
 
 build: link $(ENGINE)
@@ -53,6 +54,10 @@ test-packages: | build-packages
 	@touch $@
 
 .venv/.test: requirements/test.txt .venv/.build | test-packages
+	tools/pip-install $<
+	@touch $@
+
+.venv/.bench: requirements/bench.txt .venv/.test
 	tools/pip-install $<
 	@touch $@
 
@@ -102,8 +107,16 @@ soak: test-setup
 test-kernels: test-setup
 	@for kernel in $(KERNELS); do tools/guest/test $$kernel; done
 
-bench: test-setup
+# Programs of benchmarks/: the C engine and its parser alone, compiled as the extension is.
+$(addprefix .build/,engine_bench parse_bench): .build/%: benchmarks/%.c benchmarks/engine_host.h \
+		$(wildcard native/*.c native/*.h) bpf/records.h | .build
+	gcc -std=gnu11 -O2 -Inative -Ibpf -o $@ $< $(filter native/%.c,$^) -lpthread
+
+bench: test-setup .venv/.bench
 	tools/as-root $(PYTHON) -m pytest benchmarks $(PYTEST_ARGS)
+
+performance: test-setup
+	$(PYTHON) -m benchmarks.document
 
 dist: build
 	tools/dist
