@@ -256,7 +256,7 @@ def test_families_that_are_written_win_over_service_networks() -> None:
     assert found.families_written
 
 
-@pytest.mark.parametrize(("text", "line"), WRONG, ids=[line for _, line in WRONG])
+@pytest.mark.parametrize(("text", "line"), WRONG, ids=[line[:60] for _, line in WRONG])
 def test_a_wrong_file_gets_one_line(text: str, line: str) -> None:
     with pytest.raises(ConfigError) as raised:
         parse(text)

@@ -104,7 +104,9 @@ def peers(arguments: Arguments, option: Option, config: Config) -> dict[str, tup
         name, _, address = peer.rpartition("=")
         if name not in found:
             known = ", ".join(config.selections) or "none is configured"
-            raise wrong(option, f'there is no selection "{name}"', f"NAME=ADDRESS of {known}")
+            raise wrong(
+                option, f'there is no selection "{quoted(name)}"', f"NAME=ADDRESS of {known}"
+            )
         found[name].append(address)
     return {name: tuple(dict.fromkeys(each)) for name, each in found.items()}
 

@@ -30,7 +30,6 @@ OPTIONS = (
     options.CONFIG,
     options.NETNS,
     options.OUTPUT,
-    options.LOCAL,
     options.FROM,
     options.SOURCE,
     options.LOADER,

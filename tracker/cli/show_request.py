@@ -9,6 +9,7 @@ from tracker.cli.output import warn
 from tracker.errors import InputError, UsageError
 from tracker.nodeip.addresses import EXTERNAL_IP, INTERNAL_IP, PREFERRED_TYPES, NodeAddress
 from tracker.nodeip.arguments import NodeIPError, parse_argument, sloppy_ip
+from tracker.printable import quoted
 
 if TYPE_CHECKING:
     from tracker.capture.fields import Fields
@@ -76,7 +77,7 @@ def _types(arguments: Arguments) -> tuple[str, ...]:
     for kind in types:
         if kind not in PREFERRED_TYPES:
             allowed = ", ".join(PREFERRED_TYPES)
-            raise UsageError(f'show: {PREFERRED.name}: "{kind}"; allowed: {allowed}')
+            raise UsageError(f'show: {PREFERRED.name}: "{quoted(kind)}"; allowed: {allowed}')
     return types
 
 
@@ -88,7 +89,9 @@ def _node_ips(arguments: Arguments, *, provider: bool) -> tuple[str, ...] | None
     except NodeIPError as error:
         raise UsageError(f"show: {NODE_IP.name}: {error}") from None
     for item in found.invalid:
-        warn(f'show: {NODE_IP.name}: "{item}" is no address and left out, as by the kubelet')
+        warn(
+            f'show: {NODE_IP.name}: "{quoted(item)}" is no address and left out, as by the kubelet'
+        )
     return found.ips
 
 

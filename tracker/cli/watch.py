@@ -21,7 +21,6 @@ OPTIONS = (
     options.CONFIG,
     options.NETNS,
     options.OUTPUT,
-    options.LOCAL,
     options.SOURCE,
     options.LOADER,
     options.ENGINE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tracker.errors import UsageError
+from tracker.printable import quoted
 from tracker.profiles import (
     calico,
     cilium,
@@ -50,12 +51,13 @@ def parse_options(given: Sequence[str]) -> dict[str, dict[str, str]]:
         meant = [n for n in PROFILES if n == name or n.startswith(f"{name}-")]
         if not meant or not equals:
             raise UsageError(
-                f"compare: --option {text}; allowed: PROFILE.NAME=VALUE, of {', '.join(PROFILES)}"
+                f"compare: --option {quoted(text)}; allowed: PROFILE.NAME=VALUE, of "
+                f"{', '.join(PROFILES)}"
             )
         taking = [n for n in meant if option in PROFILES[n].options]
         if not taking:
             known = ", ".join(dict.fromkeys(o for n in meant for o in PROFILES[n].options))
-            raise UsageError(f"compare: --option {text}: {name} takes {known}")
+            raise UsageError(f"compare: --option {quoted(text)}: {name} takes {known}")
         for each in taking:
             found[each][option] = value
     return found
