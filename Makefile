@@ -6,6 +6,7 @@
 # make test-kernels   what only stock kernels can do, in guests (KERNELS="6.1 6.12")
 # make soak    N random kernel operations in a network namespace
 # make bench   the figures of benchmarks/ and how costs grow
+# make budget  instructions and allocations of the hot paths, held to benchmarks/budget/*.json
 # make performance    writes docs/performance.md from what the last runs printed
 # make dist    wheel and sdist, each installed once and tried
 # make clean   removes what was built, .venv included
@@ -23,12 +24,13 @@ PYTEST_ARGS ?=
 
 PYTHON := .venv/bin/python
 ENGINE := tracker/_engine.abi3.so
-C_FILES := $(wildcard $(foreach d,native native/loader bpf tests/fuzz tests/unit benchmarks,$(d)/*.c $(d)/*.h))
+C_FILES := $(wildcard $(foreach d,native native/loader bpf tests/fuzz tests/unit benchmarks \
+	benchmarks/budget,$(d)/*.c $(d)/*.h))
 ENGINE_INPUTS := tools/build-engine .build/toolchain \
 	$(wildcard $(foreach d,. native native/loader bpf,$(d)/CMakeLists.txt) \
 	$(foreach d,native native/loader,$(foreach e,c h cdef py,$(d)/*.$(e))) bpf/*.c bpf/*.h)
 
-.PHONY: build run test lint fuzz sanitize soak bench performance dist clean test-kernels
+.PHONY: build run test lint fuzz sanitize soak bench budget performance dist clean test-kernels
 .PHONY: build-packages test-packages link test-setup
 
 build: link $(ENGINE)
@@ -82,7 +84,7 @@ $(ENGINE): $(ENGINE_INPUTS) .venv/.build | build-packages
 
 test-setup: build .venv/.test .build/programs/.complete .build/headers/.complete
 
-test: test-setup lint dist fuzz sanitize soak test-kernels
+test: test-setup lint budget dist fuzz sanitize soak test-kernels
 	tools/as-root $(PYTHON) -m pytest $(PYTEST_ARGS)
 
 lint: build .venv/.test
@@ -114,6 +116,10 @@ $(addprefix .build/,engine_bench parse_bench): .build/%: benchmarks/%.c benchmar
 
 bench: test-setup .venv/.bench
 	tools/as-root $(PYTHON) -m pytest benchmarks $(PYTEST_ARGS)
+
+# What takes more on purpose is kept with UPDATE=1.
+budget: test-setup
+	tools/as-root $(PYTHON) -m benchmarks.budget $(if $(UPDATE),--update)
 
 performance: test-setup
 	$(PYTHON) -m benchmarks.document
