@@ -32,7 +32,8 @@ PROVIDER = Option(
     "FILE",
 )
 NODE_IP = Option("--node-ip", "the kubelet's flag (default: the primary addresses)", "IP[,IP]")
-OPTIONS = (AS, PREFERRED, PROVIDER, NODE_IP)
+PATCH = Option("--status-patch", "a patch of Node.status with the addresses, for kubectl patch")
+OPTIONS = (AS, PREFERRED, PROVIDER, NODE_IP, PATCH)
 
 
 class Request(NamedTuple):

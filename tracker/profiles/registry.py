@@ -19,6 +19,7 @@ from tracker.profiles import (
     talos,
 )
 from tracker.profiles.choice import Choice, Options, Profile, ProfileError
+from tracker.profiles.go_regexp import UntranslatedError
 from tracker.profiles.host import Host
 
 _MODULES = (
@@ -74,3 +75,7 @@ def choose(name: str, host: Host, given: Mapping[str, str]) -> Choice:
         return PROFILES[name].choose(host, Options(name, given))
     except ProfileError as error:
         return Choice(error=str(error))
+    except UntranslatedError as error:
+        raise UsageError(
+            f"compare: an option of {name}: {error}; allowed: an expression that does without"
+        ) from None
