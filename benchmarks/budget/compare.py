@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.budget.counts import Amount, Count, Kept, rounded
+from benchmarks.budget.counts import LEAST, Amount, Count, Kept, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -108,7 +108,13 @@ def _grown(before: Amount, now: Amount) -> Iterator[str]:
     }
     for name in sorted(growth, key=lambda name: (-growth[name], name))[:NAMED]:
         if growth[name] > 0:
-            yield f"{name}: {before.parts.get(name, 0):,g} -> {now.parts[name]:,g}"
+            yield f"{name}: {_part(before, name)} -> {now.parts[name]:,}"
+
+
+def _part(of: Amount, name: str) -> str:
+    if name in of.parts or not of.total:
+        return f"{of.parts.get(name, 0):,}"
+    return f"at most {rounded(of.total * LEAST):,}"
 
 
 def growth(counts: Sequence[Count]) -> Iterator[Verdict]:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 HERE = Path(__file__).parent
-LEAST = 0.02
-"""Of a sum: what is less is not named."""
+LEAST = 0.01
+"""Of a sum: a part that is less is not kept."""
 
 
 class Amount(NamedTuple):

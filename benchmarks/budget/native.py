@@ -24,11 +24,12 @@ OBJECTS = ROOT / ".build/cmake/native/CMakeFiles/_engine.dir"
 APART = (
     *("clock_gettime", "sendto", "recv", "recvfrom", "setsockopt"),
     *(f"at_map_{what}" for what in ("lookup", "update", "delete", "clear", "entries")),
-    *("memcpy", "memmove", "memset", "memcmp", "memchr", "qsort", "qsort_r"),
+    *("memcpy", "memmove", "memset", "memcmp", "bcmp", "memchr"),
+    *("qsort", "qsort_r"),
     *("strlen", "strnlen", "strcmp", "strncmp", "strncpy", "strchr"),
 )
 """What apart.c does instead."""
-OF_MEMORY = re.compile(r"__wrap_(mem|str)\w+")
+OF_MEMORY = re.compile(r"__wrap_(mem|bcmp|str)\w*")
 """Counted as ours: how much of it there is is up to the caller."""
 ALLOCATORS = {"malloc", "calloc", "realloc", "free", "aligned_alloc", "memalign"}
 """aligned_alloc is memalign in libc."""

@@ -6,9 +6,9 @@ import sys
 import types
 from collections.abc import Callable, Iterable
 
-ROOT = __file__.removesuffix("benchmarks/budget/tracing.py")
-OURS = f"{ROOT}tracker/"
-_LIBRARIES = ("site-packages/", "dist-packages/", f"python3.{sys.version_info.minor}/")
+ROOT = __file__.removesuffix("/benchmarks/budget/tracing.py")
+_OURS = "/tracker/"
+_LIBRARIES = ("/site-packages/", "/dist-packages/", f"/python3.{sys.version_info.minor}/")
 
 Parts = dict[str, int]
 TraceFunction = Callable[[types.FrameType, str, object], "TraceFunction | None"]
@@ -16,29 +16,43 @@ TraceFunction = Callable[[types.FrameType, str, object], "TraceFunction | None"]
 
 def bytecode(run: Callable[[], object]) -> tuple[Parts, Parts]:
     """Instructions of the interpreter: those of our functions, and those of others by file."""
+    ours, others = Parts(), Parts()
+    for code, times in _executed(run).items():
+        if own := _own(code):
+            name = f"{code.co_qualname} ({own})"
+            ours[name] = ours.get(name, 0) + times
+        elif library := _library(code):
+            others[library] = others.get(library, 0) + times
+    return ours, others
+
+
+def _executed(run: Callable[[], object]) -> dict[types.CodeType, int]:
     counted: dict[types.CodeType, int] = {}
+
+    def see(code: types.CodeType, offset: int) -> None:
+        counted[code] = counted.get(code, 0) + 1
 
     def trace(frame: types.FrameType, event: str, arg: object) -> TraceFunction:
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
         if event == "opcode":
-            counted[frame.f_code] = counted.get(frame.f_code, 0) + 1
+            see(frame.f_code, frame.f_lasti)
         return trace
 
-    sys.settrace(trace)
-    try:
+    if sys.version_info >= (3, 12):
+        # There f_trace_opcodes misses code that runs for the first time, such as that of modules.
+        tool, instruction = sys.monitoring.PROFILER_ID, sys.monitoring.events.INSTRUCTION
+        sys.monitoring.use_tool_id(tool, "budget")
+        sys.monitoring.register_callback(tool, instruction, see)
+        sys.monitoring.set_events(tool, instruction)
         run()
-    finally:
+        sys.monitoring.set_events(tool, 0)
+        sys.monitoring.free_tool_id(tool)
+    else:
+        sys.settrace(trace)
+        run()
         sys.settrace(None)
-    ours, others = Parts(), Parts()
-    for code, times in counted.items():
-        if code.co_filename.startswith(OURS):
-            name = f"{code.co_qualname} ({code.co_filename.removeprefix(ROOT)})"
-            ours[name] = ours.get(name, 0) + times
-        elif not code.co_filename.startswith(ROOT):
-            name = _library(code.co_filename)
-            others[name] = others.get(name, 0) + times
-    return ours, others
+    return counted
 
 
 def c_functions(run: Callable[[], object]) -> Parts:
@@ -46,15 +60,13 @@ def c_functions(run: Callable[[], object]) -> Parts:
     called = Parts()
 
     def profile(frame: types.FrameType, event: str, arg: object) -> None:
-        if event == "c_call" and frame.f_code.co_filename.startswith(OURS):
+        if event == "c_call" and _own(frame.f_code):
             name = str(getattr(arg, "__qualname__", arg))
             called[name] = called.get(name, 0) + 1
 
     sys.setprofile(profile)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
+    run()
+    sys.setprofile(None)
     return called
 
 
@@ -66,7 +78,18 @@ def modules(names: Iterable[str]) -> tuple[Parts, Parts]:
     return ours, others
 
 
-def _library(path: str) -> str:
+def _own(code: types.CodeType) -> str:
+    """Its file below tracker/, if it has one."""
+    path = code.co_filename.removeprefix(ROOT)
+    found = _OURS in path and not any(folder in path for folder in _LIBRARIES)
+    return f"tracker/{path.rpartition(_OURS)[2]}" if found else ""
+
+
+def _library(code: types.CodeType) -> str:
+    """Its file without the folder of its library; nothing for what counts."""
+    path = code.co_filename
     for folder in _LIBRARIES:
-        path = path.rpartition(folder)[2]
-    return path
+        _, found, rest = path.rpartition(folder)
+        if found:
+            return rest
+    return "" if path.startswith(ROOT) else path
