@@ -17,6 +17,7 @@ from tracker.profiles.procnet import DefaultRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from tests.netns.namespace import Namespace
 
@@ -178,6 +179,18 @@ def test_a_label_marks_an_egress_address(node: Namespace) -> None:
     node.ip("route add default via 10.2.0.1")
     node.ip("addr add 10.2.0.4/24 dev eth3 label eth3:eip")
     assert compare(node)["profiles"]["openshift"]["ipv4"] == SECOND
+
+
+def test_a_recording_is_compared_as_it_ends_however_short(node: Namespace, tmp_path: Path) -> None:
+    """Nothing has settled yet when it ends; what would be chosen is known all the same."""
+    node.ip(f"route add default {HOPS}")
+    path = str(tmp_path / "recording")
+    node.run(COMMAND, "record", path, "--seconds", "0.1")
+    done = call("--from", path, "--option", "cilium.devices=eth+")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["profiles"]["addrtracker"]["ipv4"] == FIRST
+    assert ipv4(found) == ON_EACH
 
 
 def test_everybody_may_compare(node: Namespace) -> None:

@@ -47,7 +47,7 @@ def run(arguments: Arguments) -> int:
     if files := arguments.values("--from"):
         from tracker.cli.play import play  # noqa: PLC0415 - only for files
 
-        played = play(files, config, arguments)
+        played = play(files, config, arguments, look=True)
         session, once = played.session, _is_snapshot(played.given)
     else:
         session, once = look(arguments, config), True

@@ -41,7 +41,7 @@ def run(arguments: Arguments) -> int:
     if files := arguments.values("--from"):
         from tracker.cli.play import play  # noqa: PLC0415 - only for files
 
-        played = play(files, config, arguments)
+        played = play(files, config, arguments, look=True)
         config, session = played.config, played.session
     else:
         session = look(arguments, config)
