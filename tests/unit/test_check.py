@@ -12,6 +12,7 @@ import pytest
 from tests.unit.command import ENGINE, HOST, ROOT, Answer, address, default, link, run, write
 from tracker.cli.check import OPTIONS
 from tracker.cli.config_text import effective, to_toml
+from tracker.cli.reloader import _differences
 from tracker.config import Config
 from tracker.configfile import parse
 
@@ -404,6 +405,14 @@ def test_print_prints_toml_and_checks_nothing(
     assert tomllib.loads(answer.out) == effective(parse(WRITTEN.encode(), "-"))
     as_json = run(capsys, "check", "--print", "--output", "json", "--config", path)
     assert as_json.json == tomllib.loads(answer.out)
+
+
+def test_what_went_out_of_a_table_differs() -> None:
+    """A reload logs what changed key by key, and clusters come and go."""
+    before = effective(parse(WRITTEN.encode(), "-"))
+    after = effective(parse(WRITTEN.replace('"b.example" = []', "").encode(), "-"))
+    assert list(_differences(before, after)) == [("networks.others.b.example", [], None)]
+    assert list(_differences(after, before)) == [("networks.others.b.example", None, [])]
 
 
 def test_families_that_nobody_wrote_stay_a_comment() -> None:

@@ -271,6 +271,7 @@ def test_a_wrong_file_gets_one_line(text: str, line: str) -> None:
         (b"state = 1\nstate = 2", "f.toml: is not TOML: Cannot overwrite a value"),
         (b'state = "\xff"', "f.toml: byte 9 is not UTF-8; allowed is TOML"),
         (b"\x00", "f.toml: is not TOML: "),
+        (b"[%b]\n" % (b"k" * 100_000) * 2, f"f.toml: is not TOML: Cannot declare ('{'k' * 55}..."),
         (b"a = " + b"[" * 100_000, "f.toml: is not TOML: "),
         (b"a = " + b"9" * 5000, "f.toml: is not TOML: a number is too long"),
     ],
@@ -280,6 +281,7 @@ def test_what_is_not_toml_gets_one_line(raw: bytes, start: str) -> None:
         parse_file(raw, "f.toml")
     assert str(raised.value).startswith(start)
     assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 250
 
 
 def test_a_file_that_is_not_there_gets_one_line(tmp_path: Path) -> None:
