@@ -68,9 +68,7 @@ def line(verdict: Verdict) -> str:
     )
 
 
-HEADING = (
-    f"{'path':<52} {'for each of its units':<22} {'counted':>10} {'budget':>10} {'allowed':>12}"
-)
+HEADING = f"{'path':<52} {'measure':<22} {'counted':>10} {'budget':>10} {'allowed':>12}"
 
 
 def main() -> int:
