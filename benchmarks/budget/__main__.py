@@ -43,7 +43,7 @@ def kept(part: Part, toolchain: str) -> tuple[Kept, str]:
     names = ", ".join(other.stem for other in others) or "nothing"
     note = (
         f"{part.what}: nothing is kept of {toolchain}. Compared with the most of {names}, "
-        f"and {compare.UNKNOWN:.0%} on top; --update would keep it."
+        f"and {compare.MEASURES['instructions'].unknown:.0%} on top; --update would keep it."
     )
     return counts.largest(map(counts.read, others)), note
 

@@ -15,24 +15,24 @@ class Measure(NamedTuple):
 
     share: float
     slack: float
+    unknown: float
+    """Instead of the share, for a compiler or an interpreter of which nothing is kept."""
 
 
 MEASURES = {
     # Of C, as callgrind counts it; the same compiler makes the same code.
-    "instructions": Measure(0.05, 8),
-    "allocations": Measure(0, 0),
-    "calls": Measure(0, 0),
-    # Of Python, by version of the interpreter.
-    "bytecode": Measure(0.03, 8),
-    "bytecode of libraries": Measure(0.25, 100),
-    "C functions": Measure(0.02, 0.5),
-    "modules": Measure(0, 0),
-    "modules of libraries": Measure(0.05, 1),
-    "blocks kept": Measure(0, 0.1),
-    "peak bytes": Measure(0.2, 2048),
+    "instructions": Measure(0.05, 8, 0.5),
+    "allocations": Measure(0, 0, 0),
+    "calls": Measure(0, 0, 0),
+    # Of Python. Libraries and memory differ a little from one patch of a version to the next.
+    "bytecode": Measure(0.03, 8, 0.5),
+    "bytecode of libraries": Measure(0.1, 100, 0.5),
+    "C functions": Measure(0.02, 0.5, 0.5),
+    "modules": Measure(0, 0, 0),
+    "modules of libraries": Measure(0, 0, 0.5),
+    "blocks kept": Measure(0, 0.1, 0),
+    "peak bytes": Measure(0.1, 2048, 0.5),
 }
-UNKNOWN = 0.5
-"""Share for a compiler or an interpreter of which nothing is kept; what has no share gets none."""
 
 GROWTH = 1.6
 """How often the instructions for one unit at the smallest size a path may take at the largest
@@ -82,9 +82,9 @@ def verdicts(counts: Sequence[Count], kept: Kept, *, known: bool) -> Iterator[Ve
 def _verdict(
     count: Count, measure: str, counted: Amount, budget: Amount | None, *, known: bool
 ) -> Verdict:
-    share, slack = MEASURES[measure]
-    if share and not known:
-        share = UNKNOWN
+    share, slack, unknown = MEASURES[measure]
+    if not known:
+        share = unknown
     start = budget or Amount(0, {})
     allowed = start.total * (1 + share) + slack
     if budget is None:
@@ -112,9 +112,10 @@ def _grown(before: Amount, now: Amount) -> Iterator[str]:
 
 
 def _part(of: Amount, name: str) -> str:
-    if name in of.parts or not of.total:
+    unnamed = of.total * LEAST
+    if name in of.parts or unnamed < 1:
         return f"{of.parts.get(name, 0):,}"
-    return f"at most {rounded(of.total * LEAST):,}"
+    return f"at most {rounded(unnamed):,}"
 
 
 def growth(counts: Sequence[Count]) -> Iterator[Verdict]:
