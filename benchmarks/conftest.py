@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ TABLE = {"columns": ["median", "iqr", "rounds"], "sort": "name"}
 _measured = pytest.StashKey[Measured]()
 _curves = pytest.StashKey[growth.Curves]()
 _memory = pytest.StashKey[list[samples.Memory]]()
+_began = pytest.StashKey[float]()
+_busy = pytest.StashKey[float]()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -30,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_measured] = Measured()
     config.stash[_curves] = growth.Curves()
     config.stash[_memory] = []
+    config.stash[_began] = time.monotonic()
+    config.stash[_busy] = os.getloadavg()[0]
     for name, value in TABLE.items():
         if not any(argument.startswith(f"--benchmark-{name}") for argument in _arguments(config)):
             setattr(config.option, f"benchmark_{name}", value)
@@ -70,6 +76,8 @@ def _unmeasured(config: pytest.Config) -> list[str]:
 
 
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
+    output_json["seconds"] = time.monotonic() - config.stash[_began]
+    output_json["busy"] = [config.stash[_busy], os.getloadavg()[0]]
     output_json["figures"] = config.stash[_measured].rows()
     output_json["growth"] = config.stash[_curves].rows()
 
@@ -80,15 +88,19 @@ def pytest_terminal_summary(
 ) -> None:
     if config.option.collectonly:
         return
+    rows = config.stash[_measured].rows()
+    if not _is_whole(config):
+        rows = [row for row in rows if row["value"] is not None]
     sections = {
         "memory": samples.lines(config.stash[_memory]),
         "growth": growth.lines(config.stash[_curves].rows()),
-        "figures": lines(config.stash[_measured].rows()),
+        "figures": lines(rows),
     }
-    for name, text in sections.items():
-        terminalreporter.section(name)
-        for line in text:
-            terminalreporter.write_line(line.rstrip())
+    for name, (head, *rest) in sections.items():
+        if rest:
+            terminalreporter.section(name)
+            for line in (head, *rest):
+                terminalreporter.write_line(line.rstrip())
     for name in _unmeasured(config):
         terminalreporter.write_line(f"not measured: {name}", red=True)
 

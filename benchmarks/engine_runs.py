@@ -43,7 +43,8 @@ class EngineRuns:
 
     def seconds(self, name: str, size: int, over: str = "addresses", mode: str = DEFAULT) -> float:
         """The median of the runs' medians."""
-        return statistics.median(p["median_ns"] for p in self.times(name, size, over, mode)) / 1e9
+        medians: list[float] = [p["median_ns"] for p in self.times(name, size, over, mode)]
+        return statistics.median(medians) / 1e9
 
     def curve(self, name: str, over: str = "addresses") -> list[tuple[int, float]]:
         """Seconds by size."""

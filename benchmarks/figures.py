@@ -75,6 +75,7 @@ ROUTES = 100_000
 FAMILIES = ("IPv4", "IPv6")
 RUN = "run to its first decision"
 FULL = "20000 addresses, 100000 routes"
+"""A host with half of both of either family."""
 
 SHOW_RATIO = Figure("show, 1000 addresses: times python -c pass", "times", 4.0)
 SHOW_RATIO_CPU = Figure("the same by processor time", "times")
@@ -169,13 +170,14 @@ class Measured:
     def rows(self) -> list[dict[str, Any]]:
         """Each figure with its section, value, target, their ratio and whether it is met."""
         return [
-            {"section": section, **_row(figure, self._values.get(figure.name))}
+            {"section": section, **judged(figure, self._values.get(figure.name))}
             for section, figures in SECTIONS.items()
             for figure in figures
         ]
 
 
-def _row(figure: Figure, value: float | None) -> dict[str, Any]:
+def judged(figure: Figure, value: float | None) -> dict[str, Any]:
+    """A figure with its value, their ratio and whether it is met."""
     most = figure.most
     ratio = None if value is None or not most else value / most
     met = None if value is None or most is None else value <= most

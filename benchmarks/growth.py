@@ -2,7 +2,7 @@
 
 An exponent is the slope of the least squares line through the logarithms of the points: 0 where a
 cost stays, 1 where it doubles with what it grows over. It says nothing beyond the range that it was
-fitted on, which is therefore always named with it.
+fitted on, which is therefore always named with it. Nothing fits points of which all but one are 0.
 """
 
 from __future__ import annotations
@@ -60,14 +60,15 @@ class Curve(NamedTuple):
 
     def row(self) -> dict[str, Any]:
         """In a form for JSON."""
-        fitted = [point for point in self.points if point[0] >= self.fitted_from]
+        fitted = [(x, y) for x, y in self.points if x >= self.fitted_from and y > 0]
+        fits = len({x for x, _ in fitted}) > 1
         return {
             "plot": self.plot,
             "curve": self.name,
             "points": [list(point) for point in self.points],
-            "exponent": exponent(fitted),
-            "from": fitted[0][0],
-            "to": fitted[-1][0],
+            "exponent": exponent(fitted) if fits else None,
+            "from": fitted[0][0] if fits else None,
+            "to": fitted[-1][0] if fits else None,
         }
 
 
@@ -110,6 +111,8 @@ def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """One line of the table."""
     unit, points = PLOTS[row["plot"]].unit, row["points"]
     first, last = (f"{quantity(y, unit)} at {number(x)}" for x, y in (points[0], points[-1]))
+    if row["exponent"] is None:
+        return row["curve"], first, last, "none", ""
     fitted = f"{number(row['from'])} to {number(row['to'])}"
     return row["curve"], first, last, f"{row['exponent']:.2f}", fitted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import statistics
 import tracemalloc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -100,7 +100,7 @@ class MemoryOf:
             tracemalloc.stop()
 
 
-def lines(table: Iterable[Memory]) -> list[str]:
+def lines(table: list[Memory]) -> list[str]:
     """The table of memory as text."""
     cells = [(memory.benchmark, quantity(memory.size, "bytes"), memory.kind) for memory in table]
     cells.insert(0, ("benchmark", "memory", ""))

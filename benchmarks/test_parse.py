@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,8 @@ from tests import build as records
 from tests import netlink_bytes
 from tracker.capture.netlink import parse
 from tracker.capture.pyroute2_messages import decode, heads
-from tracker.capture.record import Record, Rule
+from tracker.capture.record import Header, Record, Rule
+from tracker.model import AF_INET
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ KINDS: dict[str, Record] = {
     "route to elsewhere": records.route("198.51.100.0/24", via="192.0.2.1", oif=2),
     "nexthop": records.nexthop(1, oif=2, via="192.0.2.1"),
     "nexthop group": records.nexthop(9, members=((1, 1), (2, 1), (3, 1), (4, 1))),
-    "rule": Record(records.Header(), Rule(records.AF_INET, 1000, records.MAIN, action=1)),
+    "rule": Record(Header(), Rule(AF_INET, 1000, records.MAIN, action=1)),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -65,27 +65,27 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[float]]:
     return found
 
 
-@group_of_samples("parsing one message: in C")
+@group_of_samples("parsing")
 @each_kind
 def test_c(kind: str, parsed: dict[str, list[float]], benchmark: BenchmarkFixture) -> None:
+    benchmark.group = f"parsing: {kind}"
     hand_over(benchmark, parsed[kind])
 
 
-@group("parsing one message: in C, called by Python")
+@group("parsing")
 @each_kind
 def test_c_from_python(kind: str, benchmark: BenchmarkFixture) -> None:
+    benchmark.group = f"parsing: {kind}"
     message = netlink_bytes.encode(KINDS[kind])
     assert benchmark(parse, message) is not None
 
 
-@group("parsing one message: pyroute2")
+@group("parsing")
 @each_kind
-def test_pyroute2(
-    kind: str, benchmark: BenchmarkFixture, memory: MemoryOf, parsed: dict[str, list[float]]
-) -> None:
+def test_pyroute2(kind: str, benchmark: BenchmarkFixture, memory: MemoryOf) -> None:
     """Its decoding, and a record of that: what the source pyroute2 does with each message."""
+    benchmark.group = f"parsing: {kind}"
     message = netlink_bytes.encode(KINDS[kind])
     [head] = heads(message)
     assert benchmark(decode, message, head, 0) is not None
     memory.allocated(lambda: decode(message, head, 0))
-    benchmark.extra_info["C parser, s"] = statistics.median(parsed[kind])

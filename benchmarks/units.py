@@ -15,14 +15,14 @@ def quantity(value: float, unit: str) -> str:
     for factor, name in _STEPS[unit]:
         if abs(value) >= factor:
             return f"{three_digits(value / factor)} {name}"
+    if not value:
+        return f"0 {unit}"
     factor, name = _STEPS[unit][-1]
     return f"{three_digits(value / factor)} {name}"
 
 
 def three_digits(value: float) -> str:
-    """Without an exponent: "0.0123", "12.3", "1,230"."""
-    if not value:
-        return "0"
+    """Of a number that is not 0, without an exponent: "0.0123", "12.3", "1,230"."""
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
     return f"{value:,.{digits}f}"
 
