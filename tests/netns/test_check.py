@@ -171,6 +171,18 @@ def test_a_lookup_can_be_one_within_a_link_that_is_named(node: Namespace) -> Non
             kernel.close()
 
 
+def test_a_selection_in_a_vrf_has_its_peers_there(check: Any) -> None:
+    config = f"""{IPV4_ONLY}
+        [selections.storage]
+        vrf = "red"
+        [check]
+        peers = ["storage={PEER}"]
+    """
+    found = check(config=config)["findings"]
+    assert set(found) == {"selection-empty", "peer-unreachable"}
+    assert found["peer-unreachable"]["data"]["lookup"]["error"] == "there is no such VRF"
+
+
 # Reverse path filter.
 
 

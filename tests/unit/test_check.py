@@ -323,6 +323,22 @@ def test_an_exclusion_hits_what_is_left_of_a_list(check: Check) -> None:
     assert [f["data"]["selection"] for f in answer.json["findings"]] == [None]
 
 
+def test_an_exclusion_hits_what_a_mode_finds_out(check: Check) -> None:
+    config = """
+        families = ["ipv4"]
+        [selections.storage]
+        mode = "route-to"
+        route_to = ["198.51.100.77"]
+        [exclude]
+        addresses = ["198.51.100.10"]
+    """
+    [found] = check(config).json["findings"]
+    assert found["code"] == "exclusion-hits-primary"
+    data = found["data"]
+    assert (data["selection"], data["primary"]) == ("storage", "198.51.100.10")
+    assert data["instead"] == "192.0.2.10", "by its fallback"
+
+
 def test_a_named_selection_may_be_open_to_the_internet(check: Check) -> None:
     host = host_with(address(3, "8.8.4.10/24"))
     assert codes(check(STORAGE, host=host)) == []

@@ -58,7 +58,10 @@ WRONG = [
     (["explain", "--all=yes"], "explain: --all: takes no value"),
     (["show", "--config", "--from"], "show: --config: FILE is missing"),
     (["show", "x" * 100_000], f"show: {'x' * 57}...: too much; allowed: options only"),
-    (["show", "--as", "x" * 100_000], f"show: --as {'x' * 57}...; allowed: node, internal-ips, kubelet"),
+    (
+        ["show", "--as", "x" * 100_000],
+        f"show: --as {'x' * 57}...; allowed: node, internal-ips, kubelet",
+    ),
     (["show", "now"], "show: now: too much; allowed: options only"),
     (["explain", "192.0.2.1", "x"], "explain: x: too much; allowed: at most 1: [ADDRESS]"),
     (
