@@ -332,7 +332,9 @@ def test_an_exclusion_hits_what_a_mode_finds_out(check: Check) -> None:
         [exclude]
         addresses = ["198.51.100.10"]
     """
-    [found] = check(config).json["findings"]
+    connected = {"family": "inet", "dst": "198.51.100.0/24", "oif": 3, "table": 254}
+    host = {**HOST, "routes": [*HOST["routes"], connected]}
+    [found] = check(config, host=host).json["findings"]
     assert found["code"] == "exclusion-hits-primary"
     data = found["data"]
     assert (data["selection"], data["primary"]) == ("storage", "198.51.100.10")
