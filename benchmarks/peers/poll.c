@@ -32,6 +32,8 @@ static size_t split(char *line, char *fields[FIELDS_MAX])
 /* Default routes in a table of /proc/net; which fields are destination and its length or mask. */
 static unsigned default_routes(const char *path, size_t to, size_t length)
 {
+	/* Each read makes the kernel walk the table anew up to where it was: by default 1 KiB. */
+	static char buffer[4096];
 	FILE *file = fopen(path, "r");
 	char *line = NULL, *fields[FIELDS_MAX];
 	unsigned found = 0;
@@ -41,6 +43,7 @@ static unsigned default_routes(const char *path, size_t to, size_t length)
 		return 0; /* a kernel without IPv6 */
 	if (!file)
 		die(path, errno);
+	setvbuf(file, buffer, _IOFBF, sizeof(buffer));
 	while (getline(&line, &room, file) >= 0) {
 		size_t n = split(line, fields);
 
