@@ -88,7 +88,7 @@ def read(session: Session) -> Facts:
     links = _links(session.engine.snapshot())
     choices = {NODE: session.decision().choices, **session.decision().selections}
     node, *named = (_selected(session, name, choices[name], links) for name in session.policies)
-    index, policy = session.index(NODE), _as_found(session, NODE)
+    index, policy = session.index(NODE), session.policies[NODE]
     session.engine.set_policy(index, policy._replace(families=FAMILIES))
     present = tuple(family for family in FAMILIES if _best(session.engine.rows(index, family)))
     every = [row for family in FAMILIES for row in node.rows[family]]
@@ -108,7 +108,7 @@ def _selected(
 ) -> Selected:
     engine, index = session.engine, session.index(name)
     rows = {family: engine.rows(index, family) for family in FAMILIES}
-    policy = _as_found(session, name)
+    policy = session.policies[name]
     primaries = {}
     for family, choice in choices.items():
         at = (choice.address, choice.ifindex)
@@ -125,13 +125,6 @@ def _selected(
         unexcluded={family: row for family, row in best.items() if row is not None},
         why={family: choice.reason for family, choice in choices.items()},
     )
-
-
-def _as_found(session: Session, name: str) -> PolicyTable:
-    """A policy with what its list stands for now: only the engine has been told so far."""
-    about = session.about(name)
-    networks = about.found.networks or about.policy.mode_networks
-    return about.policy._replace(mode_networks=networks)
 
 
 def _on_uplink(policy: PolicyTable, row: Row, links: Mapping[int, Link]) -> bool:
