@@ -55,8 +55,8 @@ WRONG = [
     (["show", "--outptu", "json"], "show: --outptu: unknown option; the nearest is --output"),
     (["show", "--output"], "show: --output: table|json is missing"),
     (["show", "--output=xml"], "show: --output xml; allowed: table, json"),
-    (["explain", "--all=yes"], "explain: --all: takes no value"),
-    (["show", "--config", "--from"], "show: --config: FILE is missing"),
+    (["show", "--local=yes"], "show: --local: takes no value"),
+    (["show", "--config", "--local"], "show: --config: FILE is missing"),
     (["show", "x" * 100_000], f"show: {'x' * 57}...: too much; allowed: options only"),
     (
         ["show", "--as", "x" * 100_000],

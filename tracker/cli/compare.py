@@ -30,6 +30,7 @@ OPTIONS = (
     options.CONFIG,
     options.NETNS,
     options.OUTPUT,
+    options.LOCAL,
     options.FROM,
     options.SOURCE,
     options.LOADER,

@@ -72,6 +72,7 @@ HELP = Option("--help", "say this")
 CONFIG = Option("--config", "configuration (default: /etc/addrtracker.toml, if there)", "FILE")
 NETNS = Option("--netns", "look into this network namespace", "NAME")
 OUTPUT = Option("--output", "a table (default on a terminal) or JSON", choices=("table", "json"))
+LOCAL = Option("--local", "look for itself, never ask a daemon; today that is always so")
 FROM = Option(
     "--from",
     "a snapshot, case, recording or `ip -json` output; - is a pipe",

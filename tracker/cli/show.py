@@ -24,6 +24,7 @@ OPTIONS = (
     options.CONFIG,
     options.NETNS,
     options.OUTPUT,
+    options.LOCAL,
     options.FROM,
     options.SOURCE,
     options.LOADER,

@@ -21,6 +21,7 @@ OPTIONS = (
     options.CONFIG,
     options.NETNS,
     options.OUTPUT,
+    options.LOCAL,
     options.SOURCE,
     options.LOADER,
     options.ENGINE,
