@@ -5,7 +5,10 @@
 # make fuzz    the libFuzzer harnesses, FUZZ_SECONDS each
 # make test-kernels   what only stock kernels can do, in guests (KERNELS="6.1 6.12")
 # make soak    N random kernel operations in a network namespace
-# make bench   the figures of benchmarks/
+# make bench   the figures of benchmarks/ and how costs grow
+# make bench-peers    the same work done by what a user would pick instead, side by side
+# make budget  instructions and allocations of the hot paths, held to benchmarks/budget/*.json
+# make performance    writes docs/performance.md from what the last runs printed
 # make dist    wheel and sdist, each installed once and tried
 # make clean   removes what was built, .venv included
 
@@ -19,15 +22,17 @@ FUZZ_SECONDS ?= 60
 N ?= 20000
 KERNELS ?= 6.1
 PYTEST_ARGS ?=
+PEERS_ARGS ?=
 
 PYTHON := .venv/bin/python
 ENGINE := tracker/_engine.abi3.so
-C_FILES := $(wildcard $(foreach d,native native/loader bpf tests/fuzz tests/unit benchmarks,$(d)/*.c $(d)/*.h))
+C_FILES := $(wildcard $(foreach d,native native/loader bpf tests/fuzz tests/unit benchmarks \
+	benchmarks/budget benchmarks/peers,$(d)/*.c $(d)/*.h))
 ENGINE_INPUTS := tools/build-engine .build/toolchain \
 	$(wildcard $(foreach d,. native native/loader bpf,$(d)/CMakeLists.txt) \
 	$(foreach d,native native/loader,$(foreach e,c h cdef py,$(d)/*.$(e))) bpf/*.c bpf/*.h)
 
-.PHONY: build run test lint fuzz sanitize soak bench dist clean test-kernels
+.PHONY: build run test lint fuzz sanitize soak bench bench-peers budget performance dist clean test-kernels
 .PHONY: build-packages test-packages link test-setup
 
 build: link $(ENGINE)
@@ -56,6 +61,10 @@ test-packages: | build-packages
 	tools/pip-install $<
 	@touch $@
 
+.venv/.bench: requirements/bench.txt .venv/.test
+	tools/pip-install $<
+	@touch $@
+
 link: .venv/.build | build-packages
 	@$(PYTHON) tools/link-checkout
 
@@ -67,9 +76,10 @@ link: .venv/.build | build-packages
 $(ENGINE): $(ENGINE_INPUTS) .venv/.build | build-packages
 	tools/build-engine
 
-# Programs that only tests need are unpacked here, never installed.
-.build/programs/.complete: tools/unpack-programs | test-packages .build
-	tools/unpack-programs
+# Programs that tests need, libnl, and programs to compare with are unpacked here, never installed.
+.build/programs/.complete .build/libnl/.complete .build/peers/.complete: .build/%/.complete: \
+		tools/unpack-programs | test-packages .build
+	tools/unpack-programs $*
 
 # Headers for BCC, where those of the running kernel are missing.
 .build/headers/.complete: tools/unpack-headers | test-packages .build
@@ -77,10 +87,10 @@ $(ENGINE): $(ENGINE_INPUTS) .venv/.build | build-packages
 
 test-setup: build .venv/.test .build/programs/.complete .build/headers/.complete
 
-test: test-setup lint dist fuzz sanitize soak test-kernels
+test: test-setup lint budget dist fuzz sanitize soak test-kernels
 	tools/as-root $(PYTHON) -m pytest $(PYTEST_ARGS)
 
-lint: build .venv/.test
+lint: build .venv/.test .build/libnl/.complete
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
@@ -102,8 +112,35 @@ soak: test-setup
 test-kernels: test-setup
 	@for kernel in $(KERNELS); do tools/guest/test $$kernel; done
 
-bench: test-setup
+# Programs of benchmarks/, those that hold the engine compiled as the extension is.
+BENCHMARKS := $(addprefix .build/,engine_bench parse_bench load floor)
+PEERS := $(addprefix .build/,peer-relist peer-poll peer-libnl)
+NATIVE := $(wildcard native/*.c)
+READER := $(addprefix benchmarks/,sights.c lists.c requests.c)
+.build/engine_bench .build/parse_bench: .build/%: benchmarks/%.c $(NATIVE)
+.build/load: $(addprefix benchmarks/,load.c loads.c changes.c requests.c)
+.build/floor: benchmarks/floor.c $(READER) $(NATIVE)
+.build/peer-relist .build/peer-poll .build/peer-libnl: .build/peer-%: benchmarks/peers/%.c $(READER)
+.build/peer-libnl: | .build/libnl/.complete
+# Of libnl's archive all is taken: its caches are found by constructors.
+.build/peer-libnl: PEER = -isystem .build/libnl/root/usr/include/libnl3 -Wl,--whole-archive \
+	$(shell find .build/libnl/root -name libnl-route-3.a) -Wl,--no-whole-archive \
+	$(shell find .build/libnl/root -name libnl-3.a) -lm
+$(BENCHMARKS) $(PEERS): $(wildcard benchmarks/*.h native/*.h) bpf/records.h | .build
+	gcc -std=gnu11 -O2 -Ibenchmarks -Inative -Ibpf -o $@ $(filter %.c,$^) $(PEER) -lpthread
+
+bench: test-setup .venv/.bench $(BENCHMARKS)
 	tools/as-root $(PYTHON) -m pytest benchmarks $(PYTEST_ARGS)
+
+bench-peers: test-setup .venv/.bench .build/peers/.complete $(BENCHMARKS) $(PEERS)
+	tools/as-root $(PYTHON) -m benchmarks.peers $(PEERS_ARGS)
+
+# What takes more on purpose is kept with UPDATE=1.
+budget: test-setup
+	tools/as-root $(PYTHON) -m benchmarks.budget $(if $(UPDATE),--update)
+
+performance: test-setup
+	$(PYTHON) -m benchmarks.document
 
 dist: build
 	tools/dist

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 
@@ -15,62 +16,76 @@ class Figure(NamedTuple):
     most: float | None = None
 
 
-def _c_engine() -> list[Figure]:
-    """Of engine_bench.c, whose names they carry."""
-    changes = (
-        "address flags",
-        "address delete and add",
-        "best address flags",
-        "best address delete and add",
-    )
-    most = {1000: 250.0, 10_000: None, 100_000: 1000.0}
-    figures = []
-    for size, limit in most.items():
-        figures += [Figure(f"C: {change}, {size} addresses", "ns", limit) for change in changes]
-        figures.append(Figure(f"C: best address flags, told, {size} addresses", "ns"))
-    for size in (100, 1000, 10_000):
-        for change in ("link carrier", "default route"):
-            name = f"C: {change}, {size} addresses on the link, for each"
-            figures.append(Figure(name, "ns", 100.0))
-    return figures
+# The C engine.
+
+ADDRESS_CHANGES = (
+    "address flags",
+    "address delete and add",
+    "best address flags",
+    "best address delete and add",
+)
+LINK_CHANGES = ("link carrier", "default route", "nexthop object")
+"""What touches all addresses of a link."""
+ADDRESS_MOST = {1000: 250.0, 100_000: 1000.0}
+"""Nanoseconds for a change of one address, by addresses of the host."""
+TOLD = Figure("C: best address flags, until it is told for whom, 1000 addresses", "ns")
+MODES = ("interface", "cidr", "hint", "route-to", "dns", "static")
+COMPARED = 10_000
+"""Addresses where a change is compared with a whole ranking."""
+TO_REFERENCE = Figure(
+    f"one change, {COMPARED} addresses: to a whole ranking by the reference", "times", 0.001
+)
+TO_WHOLE = Figure(f"one change, {COMPARED} addresses: to a whole ranking in C", "times", 0.05)
+BYTES = {
+    name: Figure(f"C: memory for each of {count} {name}", "bytes")
+    for name, count in (("addresses", 100_000), ("links", 10_000), ("default routes", 1000))
+}
 
 
-MODES = ("interface", "cidr", "hint", "route-to")
-CHANGES = (
-    "address flags, 1000 addresses",
-    "address delete and add, 1000 addresses",
-    "best address flags, 1000 addresses",
-    "best address delete and add, 1000 addresses",
-    "link carrier, 1000 addresses on the link, for each",
-    "default route, 1000 addresses on the link, for each",
+def of_address(change: str, size: int) -> Figure:
+    """A change of one address of so many."""
+    return Figure(f"C: {change}, {size} addresses", "ns", ADDRESS_MOST[size])
+
+
+def of_link(change: str) -> Figure:
+    """A change of the link that has all of 1,000 addresses."""
+    return Figure(f"C: {change}, 1000 addresses on the link, for each", "ns", 100.0)
+
+
+def of_mode(mode: str) -> Figure:
+    """What the dearest change costs in a mode, beside mode default-route in the same run."""
+    return Figure(f"C: mode {mode} to mode default-route, dearest change", "times", 1.5)
+
+
+ENGINE = (
+    *(of_address(change, size) for size in ADDRESS_MOST for change in ADDRESS_CHANGES),
+    TOLD,
+    *map(of_link, LINK_CHANGES),
+    *map(of_mode, MODES),
+    TO_REFERENCE,
+    TO_WHOLE,
+    *BYTES.values(),
 )
 
-
-def mode_ratio(mode: str, change: str) -> Figure:
-    """What a change costs in a mode, beside mode default-route in the same run."""
-    return Figure(f"C, mode {mode}: {change}: times mode default-route", "times", 1.5)
-
+# Whole processes.
 
 SAME_RSS = 1.01
 """Peaks of the same program differ by some pages from run to run: 1 % is no difference."""
+ROUTES = 100_000
+FAMILIES = ("IPv4", "IPv6")
+RUN = "run to its first decision"
+FULL = "20000 addresses, 100000 routes"
+"""A host with half of both of either family."""
 
 SHOW_RATIO = Figure("show, 1000 addresses: times python -c pass", "times", 4.0)
 SHOW_RATIO_CPU = Figure("the same by processor time", "times")
 SHOW_MANY = Figure("show, 20000 addresses on 20 links: more than at 1000", "ms", 300.0)
+COMPARE = Figure("compare, 1000 addresses", "ms", 1000.0)
 RUN_RSS = Figure("run, 1000 addresses: peak RSS", "MB", 40.0)
 RUN_WAKE_UPS = Figure("run, 1000 addresses: wake-ups in 10 s without a change", "wake-ups", 0.0)
-
-
-ROUTES = 100_000
-FAMILIES = ("IPv4", "IPv6")
-RUN = "run to its first decision"
-SIZES = (1000, 10_000)
-"""Addresses of the hosts that both engines are measured with."""
-
-
-def reference(size: int) -> Figure:
-    """What the engine in Python takes for the whole ranking."""
-    return Figure(f"reference: whole ranking, {size} addresses", "ms")
+COLD_FLOOR = Figure(f"{FULL}: bare C dump and parse, and python -c pass", "ms")
+COLD_SHOW = Figure(f"{FULL}: show to these two", "times", 1.5)
+COLD_RUN = Figure(f"{FULL}: {RUN} to these two", "times", 1.5)
 
 
 def routes_time(what: str, family: str) -> Figure:
@@ -82,6 +97,23 @@ def routes_rss(what: str, family: str) -> Figure:
     """What they cost in memory."""
     return Figure(f"{what}, {ROUTES} {family} routes: peak RSS to that without", "times", SAME_RSS)
 
+
+COMMANDS = (
+    SHOW_RATIO,
+    SHOW_RATIO_CPU,
+    SHOW_MANY,
+    *(of("show", family) for of in (routes_time, routes_rss) for family in FAMILIES),
+    *(routes_time(RUN, family) for family in FAMILIES),
+    *(routes_rss("run", family) for family in FAMILIES),
+    RUN_RSS,
+    RUN_WAKE_UPS,
+    COLD_FLOOR,
+    COLD_SHOW,
+    COLD_RUN,
+    COMPARE,
+)
+
+# The filter in the kernel.
 
 STORM_ROUTES = 200_000
 FLIP_MS = 100
@@ -114,21 +146,9 @@ BPF = (
     CHANGE_PLAIN, START_LIBBPF, START_BCC,
 )  # fmt: skip
 
-FIGURES = (
-    *_c_engine(),
-    *(mode_ratio(mode, change) for mode in MODES for change in CHANGES),
-    *map(reference, SIZES),
-    SHOW_RATIO,
-    SHOW_RATIO_CPU,
-    SHOW_MANY,
-    *(of("show", family) for of in (routes_time, routes_rss) for family in FAMILIES),
-    *(routes_time(RUN, family) for family in FAMILIES),
-    *(routes_rss("run", family) for family in FAMILIES),
-    RUN_RSS,
-    RUN_WAKE_UPS,
-    *BPF,
-)
+SECTIONS = {"The engine": ENGINE, "The filter in the kernel": BPF, "Commands": COMMANDS}
 """In the order of the table."""
+FIGURES = tuple(itertools.chain.from_iterable(SECTIONS.values()))
 
 
 class Measured:
@@ -143,29 +163,56 @@ class Measured:
         if value is not None:
             self._values[figure.name] = value * scale
 
+    def missing(self) -> list[str]:
+        """The names of those that have no value."""
+        return [figure.name for figure in FIGURES if figure.name not in self._values]
+
     def rows(self) -> list[dict[str, Any]]:
-        """Each figure with its value, its target, their ratio and whether it is met."""
-        return [_row(figure, self._values.get(figure.name)) for figure in FIGURES]
+        """Each figure with its section, value, target, their ratio and whether it is met."""
+        return [
+            {"section": section, **judged(figure, self._values.get(figure.name))}
+            for section, figures in SECTIONS.items()
+            for figure in figures
+        ]
 
 
-def _row(figure: Figure, value: float | None) -> dict[str, Any]:
+def judged(figure: Figure, value: float | None) -> dict[str, Any]:
+    """A figure with its value, their ratio and whether it is met."""
     most = figure.most
     ratio = None if value is None or not most else value / most
     met = None if value is None or most is None else value <= most
     return {**figure._asdict(), "value": value, "ratio": ratio, "met": met}
 
 
-def lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+HEAD = ("figure", "measured", "target", "ratio", "")
+
+
+def by_section(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """The cells of the table, section by section."""
+    for section, of_it in itertools.groupby(rows, lambda row: row["section"]):
+        yield section, [_cells(row) for row in of_it]
+
+
+def lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """The table as text."""
-    head = ("figure", "measured", "target", "ratio", "")
-    cells = [head, *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
-    adjust: tuple[Callable[[str, int], str], ...] = (str.ljust, str.rjust, str.rjust, str.rjust)
-    adjust = (*adjust, str.ljust)
-    return [
-        "  ".join(put(cell, width) for put, cell, width in zip(adjust, line, widths, strict=True))
-        for line in cells
-    ]
+    sections = dict(by_section(rows))
+    cells = [HEAD, *itertools.chain.from_iterable(sections.values())]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(HEAD))]
+
+    def text(line: Sequence[str]) -> str:
+        return "  ".join(
+            put(cell, width) for put, cell, width in zip(_ADJUST, line, widths, strict=True)
+        )
+
+    found = [text(HEAD)]
+    for section, of_it in sections.items():
+        found += ["", section, *map(text, of_it)]
+    return found
+
+
+_ADJUST: tuple[Callable[[str, int], str], ...] = (
+    str.ljust, str.rjust, str.rjust, str.rjust, str.ljust,
+)  # fmt: skip
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,132 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The least that somebody could do who waits for an address to come and go: what addrtracker takes
- * is compared with this.
+ * The least that somebody could do who waits for addresses to come and go: what addrtracker takes
+ * is compared with this. WATCH is the network of those addresses.
  *
- *   floor recv ADDRESS BYTES    a loop of recv on the groups of addrtracker, with a buffer of so
- *                               many bytes; looks at each message, the address itself included
- *   floor ring ADDRESS FDS      a reader of the ring that the program fills, in C and no more
- *   floor source ADDRESS [FDS]  the source and the engine of addrtracker without Python: sees the
- *                               address become the best one, or cease to be it
+ *   floor recv WATCH BYTES    a loop of recv on the groups of addrtracker, with a buffer of so many
+ *                             bytes; looks at each message, those of addresses included
+ *   floor ring WATCH FDS      a reader of the ring that the program fills, in C and no more
+ *   floor source WATCH [FDS]  the source and the engine of addrtracker without Python: sees an
+ *                             address become the best one, or cease to be it
+ *   floor dump                asks for everything once, and keeps what an answer needs of it
  *
  * FDS: descriptors PROGRAM,RING,ALARM,COUNTS,SHARED,FILTERS,FILTER0,FILTER1,LINKS,WATCHED,TRACED and
- * the bytes of the ring. Prints a line when it is ready, and at SIGTERM, once nothing is left to
- * read, one JSON object: processor time since then, CLOCK_BOOTTIME of each sight, messages read
- * and lost.
+ * the bytes of the ring. Prints a line when it is ready, and at SIGTERM what sights.h says.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/bpf.h>
-#include <linux/rtnetlink.h>
-#include <linux/sock_diag.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "bpf.h"
 #include "filter.h"
+#include "lists.h"
 #include "netlink.h"
+#include "sights.h"
 
-#define SIGHTS_MAX 100000
 #define MAIN_TABLE 254
 #define N_FDS	   12
 
-static uint8_t wanted[4];
-static uint64_t sights[SIGHTS_MAX];
-static size_t n_sights;
-static uint64_t messages;
-static double processor_before;
+const char *const program = "floor";
+
 static int sock = -1;
 static struct at_source *source;
 static struct at_bpf fds;
 static uint64_t *consumed;
 static const uint64_t *produced;
 
-static void die(const char *what, int error)
-{
-	fprintf(stderr, "floor: %s: %s\n", what, strerror(error));
-	exit(1);
-}
-
-static void saw(void)
-{
-	if (n_sights == SIGHTS_MAX)
-		die("sights", E2BIG);
-	sights[n_sights++] = at_boot_ns();
-}
-
-static double processor(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
-	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static void memory_of_socket(int fd, uint32_t memory[SK_MEMINFO_VARS])
-{
-	socklen_t size = SK_MEMINFO_VARS * sizeof(*memory);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &size) < 0)
-		die("SO_MEMINFO", errno);
-}
-
-static int nothing_left(void)
-{
-	uint32_t memory[SK_MEMINFO_VARS];
-
-	memory_of_socket(source ? at_source_fd(source) : sock, memory);
-	return memory[SK_MEMINFO_RMEM_ALLOC] == 0 &&
-	       (!consumed || __atomic_load_n(consumed, __ATOMIC_ACQUIRE) ==
-				     __atomic_load_n(produced, __ATOMIC_ACQUIRE));
-}
-
-static void report(void)
-{
-	uint32_t memory[SK_MEMINFO_VARS];
-	double taken;
-
-	while (!nothing_left())
-		usleep(1000);
-	taken = processor() - processor_before;
-	memory_of_socket(source ? at_source_fd(source) : sock, memory);
-	printf("{\"processor\": %.6f, \"messages\": %llu, \"lost\": %u, \"sights\": [", taken,
-	       (unsigned long long)messages, memory[SK_MEMINFO_DROPS]);
-	for (size_t i = 0; i < n_sights; i++)
-		printf("%s%llu", i ? ", " : "", (unsigned long long)sights[i]);
-	printf("]}\n");
-	fflush(stdout);
-	_exit(0);
-}
-
-static void *wait_for_end(void *set)
-{
-	int number;
-
-	sigwait(set, &number);
-	report();
-	return NULL;
-}
-
-static void be_ready(void)
-{
-	printf("ready\n");
-	fflush(stdout);
-	processor_before = processor();
-}
-
-static void open_socket(int rcvbuf, int program)
+static void open_socket(int rcvbuf, int filter)
 {
 	static const int groups[] = {
 		RTNLGRP_LINK,	    RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
@@ -139,8 +55,7 @@ static void open_socket(int rcvbuf, int program)
 		die("socket", errno);
 	if (setsockopt(sock, SOL_SOCKET, SO_RCVBUFFORCE, &rcvbuf, sizeof(rcvbuf)) < 0)
 		die("SO_RCVBUFFORCE", errno);
-	if (program >= 0 &&
-	    setsockopt(sock, SOL_SOCKET, SO_ATTACH_BPF, &program, sizeof(program)) < 0)
+	if (filter >= 0 && setsockopt(sock, SOL_SOCKET, SO_ATTACH_BPF, &filter, sizeof(filter)) < 0)
 		die("SO_ATTACH_BPF", errno);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
 		if (setsockopt(sock, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &groups[i],
@@ -151,15 +66,17 @@ static void open_socket(int rcvbuf, int program)
 static void look_at(struct nlmsghdr *head)
 {
 	struct ifaddrmsg *body = NLMSG_DATA(head);
-	struct rtattr *attr = IFA_RTA(body);
+	struct rtattr *attr = IFA_RTA(body), *found = NULL;
 	int left = IFA_PAYLOAD(head);
 
 	messages++;
 	if (head->nlmsg_type != RTM_NEWADDR && head->nlmsg_type != RTM_DELADDR)
 		return;
 	for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left))
-		if (attr->rta_type == IFA_LOCAL && !memcmp(RTA_DATA(attr), wanted, sizeof(wanted)))
-			saw();
+		if (attr->rta_type == IFA_LOCAL || (attr->rta_type == IFA_ADDRESS && !found))
+			found = attr;
+	if (found)
+		sights_saw(body->ifa_family, RTA_DATA(found), head->nlmsg_type == RTM_NEWADDR);
 }
 
 static void loop_recv(void)
@@ -270,27 +187,41 @@ static void dump_dirty(struct at_engine *e)
 		at_source_dump(source, dirt[i].scope, dirt[i].ifindex, dirt[i].table, 0);
 }
 
-static int is_best(struct at_engine *e)
+/* The best address of each family, or none of it. */
+struct best {
+	bool is;
+	uint8_t address[16];
+};
+
+static void look_at_best(struct at_engine *e, int family, struct best *was)
 {
 	static struct at_view view;
+	struct best is = { 0 };
 
-	at_engine_view(e, 0, AF_INET, &view);
-	return view.has_best && !memcmp(view.best.addr.local, wanted, sizeof(wanted));
+	at_engine_view(e, 0, family, &view);
+	is.is = view.has_best;
+	if (is.is)
+		memcpy(is.address, view.best.addr.local, sizeof(is.address));
+	if (is.is == was->is && !memcmp(is.address, was->address, sizeof(is.address)))
+		return;
+	if (was->is)
+		sights_saw(family, was->address, false);
+	if (is.is)
+		sights_saw(family, is.address, true);
+	*was = is;
 }
 
 static void loop_source(struct at_engine *e)
 {
-	int was = is_best(e), is;
+	struct best ipv4 = { 0 }, ipv6 = { 0 };
 
 	for (;;) {
 		int bits = at_source_wait(source, UINT64_MAX);
 
 		if (bits < 0)
 			die("wait", -bits);
-		is = is_best(e);
-		if (is != was)
-			saw();
-		was = is;
+		look_at_best(e, AF_INET, &ipv4);
+		look_at_best(e, AF_INET6, &ipv6);
 		at_engine_changed(e);
 		if (bits & AT_WAKE_DIRTY)
 			dump_dirty(e);
@@ -326,39 +257,60 @@ static void parse_fds(char *text)
 	fds.ring_bytes = strtoul(word, NULL, 10);
 }
 
+static void dump_once(void)
+{
+	static struct lists lists;
+	int asking = list_socket();
+	char line[160];
+	bool whole = list_links(asking, &lists) && list_addresses(asking, &lists, AF_UNSPEC) &&
+		     list_nexthops(asking, &lists);
+
+	for (int i = 0; i < 2; i++) {
+		int family = i ? AF_INET6 : AF_INET;
+
+		whole = whole && list_routes(asking, &lists, family) &&
+			list_rules(asking, &lists, family);
+	}
+	if (!whole)
+		die("the host changed meanwhile", EAGAIN);
+	snprintf(line, sizeof(line),
+		 "{\"links\": %zu, \"addresses\": %zu, \"routes\": %zu, \"nexthops\": %zu, "
+		 "\"rules\": %zu}",
+		 lists.links.n, lists.addresses.n, lists.routes.n, lists.nexthops.n, lists.rules.n);
+	sights_ready(line, -1);
+	for (;;)
+		pause();
+}
+
 int main(int argc, char **argv)
 {
-	const char *what = argc > 2 ? argv[1] : "";
-	static sigset_t end;
-	pthread_t waiting;
+	const char *what = argc > 1 ? argv[1] : "";
 
-	if (argc > 2 && inet_pton(AF_INET, argv[2], wanted) != 1)
-		die(argv[2], EINVAL);
-	sigaddset(&end, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &end, NULL);
-	if (pthread_create(&waiting, NULL, wait_for_end, &end))
-		die("thread", errno);
+	sights_of(argc > 2 ? argv[2] : "0.0.0.0/0");
 	if (!strcmp(what, "recv") && argc == 4) {
 		open_socket(atoi(argv[3]), -1);
-		be_ready();
+		sights_ready("ready", sock);
 		loop_recv();
 	} else if (!strcmp(what, "ring") && argc == 4) {
 		parse_fds(argv[3]);
 		set_filter();
 		open_socket(1 << 20, fds.prog);
 		map_ring();
-		be_ready();
+		sights_ready("ready", sock);
 		loop_ring();
-	} else if (!strcmp(what, "source") && argc >= 3) {
+	} else if (!strcmp(what, "source") && (argc == 3 || argc == 4)) {
 		struct at_engine *e;
 
 		if (argc == 4)
 			parse_fds(argv[3]);
 		e = open_source(argc == 4 ? &fds : NULL);
-		be_ready();
+		messages = UNCOUNTED;
+		sights_ready("ready", at_source_fd(source));
 		loop_source(e);
+	} else if (!strcmp(what, "dump") && argc == 2) {
+		dump_once();
 	}
-	fprintf(stderr, "usage: floor recv ADDRESS BYTES | ring ADDRESS FDS | "
-			"source ADDRESS [FDS]\n");
+	fprintf(stderr, "usage: floor recv WATCH BYTES | ring WATCH FDS | source WATCH [FDS] | "
+			"dump\n");
 	return 2;
 }

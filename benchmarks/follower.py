@@ -1,18 +1,18 @@
-"""The tracker in a process of its own, without any wait before it decides; for test_bpf.py.
+"""The tracker in a process of its own, without any wait before it decides.
 
-    python -m benchmarks.follower TIER [RING]
+    python -m benchmarks.follower TIER WATCH [RING]
 
 In the network namespace that it was started in. Prints what it took to load and attach when it is
 ready, and at SIGTERM, once it has read everything, one JSON object: as benchmarks/floor.c does,
-with the counters of the source beside. `sights` are Change.boot_ns, the time at which the session
-had another address; `ends` is when the step ended in which it had, so when its caller gets it.
+with the counters of the source beside. A sight says that an address of the network WATCH became
+the primary one ("+"), or that another one did ("-"). `decided` has the times of the decisions,
+`sights` when the step ended in which each was made: when its caller gets it.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
-import os
-import resource
 import signal
 import sys
 import threading
@@ -23,26 +23,26 @@ from tracker.capture.netlink import boot_ns
 from tracker.clock import SystemClock
 from tracker.engine.native import NativeEngine
 from tracker.lastrun import INSTANT
-from tracker.model import FAMILIES, IPV4
+from tracker.model import FAMILIES, Change
 from tracker.policy.compile import default_route_policy
 from tracker.session import NODE, Session
 
 
-def _processor() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _rss() -> int:
-    """Bytes."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+def sights(watch: str, changes: list[tuple[int, Change]]) -> list[tuple[int, str]]:
+    """What became of the addresses of a network, in the form of all readers."""
+    network = ipaddress.ip_network(watch)
+    found = []
+    for at, change in changes:
+        for sign, address in (("-", change.old), ("+", change.new)):
+            if address and ipaddress.ip_address(address) in network:
+                found.append((at, sign + address))
+    return found
 
 
 def main() -> None:
     """Follow until SIGTERM."""
-    tier = TIERS[sys.argv[1]]
-    ring = int(sys.argv[2]) if len(sys.argv) > 2 else RING
+    tier, watch = TIERS[sys.argv[1]], sys.argv[2]
+    ring = int(sys.argv[3]) if len(sys.argv) > 3 else RING
     start = time.perf_counter()
     source = tier.open(NativeEngine(), ring=ring)
     opened = time.perf_counter() - start
@@ -59,22 +59,36 @@ def main() -> None:
     session = Session(source, policies, INSTANT, SystemClock(), hostname="n1")
     session.start()
     session.take_changes()
-    changes: list[tuple[int, int]] = []
+    changes: list[tuple[int, Change]] = []
 
     def take() -> None:
         now = boot_ns()
-        changes.extend((c.boot_ns, now) for c in session.take_changes() if c.family == IPV4)
+        changes.extend((now, change) for change in session.take_changes())
 
     print(json.dumps({"opened": opened}), flush=True)
-    processor, rss = _processor(), _rss()
     while not ended.is_set():
         if session.step():
             take()
     session.step(boot_ns())
     take()
-    took = {"processor": _processor() - processor, "grown": _rss() - rss}
-    seen = {"sights": [sight for sight, _ in changes], "ends": [end for _, end in changes]}
-    print(json.dumps(took | seen | {"counters": source.counters()}), flush=True)
+    counters = source.counters()
+
+    def total(group: str) -> int:
+        return sum(count for name, count in counters.items() if name.startswith(group))
+
+    print(
+        json.dumps(
+            {
+                "messages": total("seen."),
+                "lost": total("lost."),
+                "sights": sights(watch, changes),
+                "decided": sights(watch, [(change.boot_ns, change) for _, change in changes]),
+                "counters": counters,
+                "resyncs": {" ".join(what): n for what, n in session.resync.done.items()},
+            }
+        ),
+        flush=True,
+    )
     source.close()
 
 

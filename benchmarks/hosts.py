@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import ROUTES
+from benchmarks.figures import FULL, ROUTES
 from tests.netns.namespace import Namespace
 from tests.soak.rtnl import NLM_F_CREATE, NLM_F_EXCL, RTM_NEWROUTE, Leg, Rtnl, ifindex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _FAMILIES = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 _GATEWAYS: dict[int, str] = {socket.AF_INET: "10.0.255.254", socket.AF_INET6: "fd00::ffff"}
+NO_ROUTES: Mapping[str, int] = MappingProxyType({})
 
 
 class Host:
     """`addresses` on `links` veth links, half of them IPv6, and a default route for each family
-    over the first link; besides, `routes` of one family to other networks.
+    over the first link; besides, so many `routes` of each named family to other networks.
 
     Nothing comes by itself: no router solicitation, no link-local address, no DAD.
     """
 
-    def __init__(self, addresses: int, links: int = 1, routes: int = 0, family: int = 0) -> None:
+    def __init__(
+        self, addresses: int, links: int = 1, routes: Mapping[str, int] = NO_ROUTES
+    ) -> None:
         self.namespace = Namespace()
         try:
             for where in ("all", "default"):
@@ -32,8 +36,9 @@ class Host:
                     self.namespace.sysctl(f"ipv6/conf/{where}/{name}", value)
             with self.namespace.entered(), contextlib.closing(Rtnl()) as rtnl:
                 self._fill(rtnl, addresses, links)
-                for number in range(routes):
-                    self._route(rtnl, family, to=_network(family, number))
+                for name, count in routes.items():
+                    for number in range(count):
+                        self._route(rtnl, _FAMILIES[name], to=_network(_FAMILIES[name], number))
         except BaseException:
             self.delete()
             raise
@@ -57,12 +62,15 @@ class Host:
 
 
 class Hosts(dict[str, Host]):
-    """Made when they are first asked for: "1000" and "20000" addresses, and a thousand addresses
-    beside many "IPv4" or "IPv6" routes."""
+    """Made when they are first asked for: "1000" and "20000" addresses; a thousand addresses
+    beside many "IPv4" or "IPv6" routes, or beside fewer, "IPv6/1000"; and FULL."""
 
     def __missing__(self, name: str) -> Host:
-        if name in _FAMILIES:
-            made = Host(1000, routes=ROUTES, family=_FAMILIES[name])
+        family, _, count = name.partition("/")
+        if name == FULL:
+            made = Host(20_000, links=20, routes=dict.fromkeys(_FAMILIES, ROUTES // 2))
+        elif family in _FAMILIES:
+            made = Host(1000, routes={family: int(count or ROUTES)})
         else:
             made = Host(int(name), links=max(1, int(name) // 1000))
         self[name] = made

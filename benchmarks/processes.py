@@ -11,15 +11,16 @@ import sysconfig
 import time
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tests.netns.watching import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from benchmarks.hosts import Host
+    from tests.netns.namespace import Namespace
 
+ROOT = Path(__file__).resolve().parents[1]
 ADDRTRACKER = os.path.join(sysconfig.get_path("scripts"), "addrtracker")
 PASS = (sys.executable, "-c", "pass")
 SHOW = (ADDRTRACKER, "show", "--output", "json")
@@ -52,6 +53,12 @@ directory = "{directory}/run"
 """
 
 
+class InNamespace(Protocol):
+    """Where a command is run."""
+
+    namespace: Namespace
+
+
 class Took(NamedTuple):
     """What a command took from its start to its end, in seconds."""
 
@@ -60,7 +67,9 @@ class Took(NamedTuple):
     """User and system time."""
 
 
-def timed(command: tuple[str, ...], host: Host, environ: Mapping[str, str] = ENVIRON) -> Took:
+def timed(
+    command: tuple[str, ...], host: InNamespace, environ: Mapping[str, str] = ENVIRON
+) -> Took:
     """Run a command inside the host."""
     with host.namespace.entered():
         start = time.perf_counter()
@@ -71,18 +80,18 @@ def timed(command: tuple[str, ...], host: Host, environ: Mapping[str, str] = ENV
     return Took(taken, usage.ru_utime + usage.ru_stime)
 
 
-def peak_of_show(host: Host) -> float:
+def peak_of_show(host: InNamespace) -> float:
     """The largest RSS that `show` has, in MB."""
     command = [sys.executable, "-c", _SHOW_AND_TELL]
     with host.namespace.entered():
         done = subprocess.run(command, env=ENVIRON, capture_output=True, text=True, check=True)
-    return _number(done.stderr, "VmHWM") * 1024 / MB
+    return status_number(done.stderr, "VmHWM") * 1024 / MB
 
 
 class Run:
     """`addrtracker run` inside a host, without any wait before it decides."""
 
-    def __init__(self, host: Host, directory: Path) -> None:
+    def __init__(self, host: InNamespace, directory: Path, *options: str) -> None:
         """Start it; there is a first decision when this returns."""
         self._host = host
         files = directory / "run"
@@ -91,7 +100,7 @@ class Run:
         config.write_text(_AT_ONCE.format(directory=directory))
         self._watch = Watch(str(files))
         self._node = files / "node.json"
-        command = [ADDRTRACKER, "run", "--config", str(config)]
+        command = [ADDRTRACKER, "run", "--config", str(config), *options]
         with host.namespace.entered():
             start = time.perf_counter()
             self._process = subprocess.Popen(command, env=ENVIRON, stderr=subprocess.PIPE)
@@ -124,13 +133,14 @@ class Run:
     def rss(self) -> dict[str, float]:
         """Resident memory in MB: VmRSS now, VmHWM its peak."""
         text = Path(f"/proc/{self._process.pid}/status").read_text()
-        return {name: _number(text, name) * 1024 / MB for name in ("VmRSS", "VmHWM")}
+        return {name: status_number(text, name) * 1024 / MB for name in ("VmRSS", "VmHWM")}
 
     def wake_ups(self) -> int:
         """How often its threads gave up the processor since they started."""
         tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
         return sum(
-            _number((task / "status").read_text(), "voluntary_ctxt_switches") for task in tasks
+            status_number((task / "status").read_text(), "voluntary_ctxt_switches")
+            for task in tasks
         )
 
     def close(self) -> None:
@@ -142,7 +152,7 @@ class Run:
         self._watch.close()
 
 
-def _number(status: str, name: str) -> int:
+def status_number(status: str, name: str) -> int:
     """A number of /proc/PID/status; sizes are in KiB."""
     found = re.search(rf"^{name}:\s+(\d+)", status, re.MULTILINE)
     assert found is not None, name

@@ -19,15 +19,15 @@ from benchmarks.figures import (
     routes_rss,
     routes_time,
 )
-from benchmarks.processes import Run
-from benchmarks.samples import hand_over, measured
+from benchmarks.processes import MB, Run
+from benchmarks.samples import PEAK_RSS, MemoryOf, group_of_samples, hand_over
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from benchmarks.hosts import Hosts
 
-ROUNDS = 11
+ROUNDS = 9
 SETTLED_SECONDS = 1
 IDLE_SECONDS = 10
 SCRAPES = 10
@@ -62,11 +62,11 @@ def starts(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Starts:
     return found
 
 
-@pytest.mark.benchmark(group=f"process: {RUN}", timer=measured)
+@group_of_samples(f"process: {RUN}")
 @pytest.mark.parametrize("host", HOSTS, ids=HOSTS.values())
-def test_start(host: str, starts: Starts, benchmark: BenchmarkFixture) -> None:
+def test_start(host: str, starts: Starts, benchmark: BenchmarkFixture, memory: MemoryOf) -> None:
     hand_over(benchmark, [start.seconds for start in starts[host]])
-    benchmark.extra_info["peak_mb"] = [start.peak for start in starts[host]]
+    memory.put(PEAK_RSS, [start.peak * MB for start in starts[host]])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

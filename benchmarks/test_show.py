@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,15 @@ from benchmarks.figures import (
     routes_rss,
     routes_time,
 )
-from benchmarks.processes import ENVIRON, PASS, SHOW, Took, peak_of_show, timed
-from benchmarks.samples import hand_over, measured
+from benchmarks.processes import ENVIRON, MB, PASS, SHOW, Took, peak_of_show, timed
+from benchmarks.samples import PEAK_RSS, MemoryOf, group_of_samples, hand_over
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     from benchmarks.hosts import Hosts
 
-ROUNDS = 41
+ROUNDS = 25
 PEAKS = 5
 
 Samples = dict[str, list[Took]]
@@ -61,11 +62,17 @@ def walls(took: list[Took]) -> list[float]:
     return [one.seconds for one in took]
 
 
-@pytest.mark.benchmark(group="process: show", timer=measured)
+@group_of_samples("process: show")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_process(name: str, samples: Samples, benchmark: BenchmarkFixture) -> None:
+def test_process(
+    name: str, samples: Samples, hosts: Hosts, benchmark: BenchmarkFixture, memory: MemoryOf
+) -> None:
     hand_over(benchmark, walls(samples[name]))
-    benchmark.extra_info["processor_s"] = [took.processor for took in samples[name]]
+    host, command = COMMANDS[name]
+    if command == SHOW:
+        memory.put(PEAK_RSS, [peak_of_show(hosts[host]) * MB])
+    took = [took.processor for took in samples[name]]
+    benchmark.extra_info["processor_s"] = statistics.median(took)
 
 
 def test_figures(samples: Samples, figures: Measured) -> None:
@@ -86,7 +93,7 @@ def test_peak(family: str, hosts: Hosts, figures: Measured) -> None:
     figures.put(routes_rss("show", family), median_ratio(*zip(*pairs, strict=True)))
 
 
-@pytest.mark.benchmark(group="process: show", timer=measured)
+@group_of_samples("process: show")
 def test_without_bytecode(hosts: Hosts, benchmark: BenchmarkFixture, tmp_path: Path) -> None:
     """As after an installation that compiled nothing: every module is compiled first."""
     environ = {**ENVIRON, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from _socket import inet_ntop, inet_pton
 
 from tracker.model import AF_INET, AF_INET6, FAMILY_OF, Network
+from tracker.printable import quoted
 
 _MAPPED = bytes(10) + b"\xff\xff"
 """::ffff:0:0/96, an IPv4 address in IPv6 clothes (RFC 4291 section 2.5.5.2)."""
@@ -19,7 +20,7 @@ def parse(text: str) -> bytes:
     try:
         packed = inet_pton(AF_INET6 if ":" in text else AF_INET, text)
     except (OSError, UnicodeError, ValueError):
-        raise ValueError(f'"{text}" is not an IP address') from None
+        raise ValueError(f'"{quoted(text)}" is not an IP address') from None
     return packed[12:] if packed.startswith(_MAPPED) and len(packed) == 16 else packed
 
 
@@ -37,13 +38,13 @@ def parse_network(text_: str) -> Network:
     """A network such as "10.0.0.0/8"; raises ValueError, also where host bits are set."""
     head, slash, tail = text_.partition("/")
     if not slash or not tail.isascii() or not tail.isdigit():
-        raise ValueError(f'"{text_}" is not a network')
+        raise ValueError(f'"{quoted(text_)}" is not a network')
     packed = parse(head)
     length = int(tail)
     if ":" in head and len(packed) == 4:
         length -= 96
     if not 0 <= length <= len(packed) * 8:
-        raise ValueError(f'"{text_}" has no such prefix length')
+        raise ValueError(f'"{quoted(text_)}" has no such prefix length')
     network = Network(_family(packed), length, _masked(packed, length))
     if network.address != packed:
         raise ValueError(f'"{text_}" has host bits set; the network is {network_text(network)}')

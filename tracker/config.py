@@ -53,12 +53,29 @@ class Exclude(NamedTuple):
 class Networks(NamedTuple):
     """What is known about addresses; networks in canonical text."""
 
+    nodes: tuple[str, ...] = ()
+    """What nodes are in; nothing follows from it for the choice."""
     pods: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
     internal: tuple[str, ...] = ()
     public: tuple[str, ...] = ()
     external: tuple[str, ...] = ()
     """Addresses, not networks: they reach this node through another box."""
+    nat64: tuple[str, ...] = ()
+    """Prefixes through which IPv4 is reached."""
+    others: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """Ranges of other clusters, by their names."""
+
+
+class Check(NamedTuple):
+    """What the command `check` is told beside; its options win."""
+
+    peers: tuple[str, ...] = ()
+    """Addresses; "NAME=ADDRESS" for the named selection NAME."""
+    ipv6: str = ""
+    """What IPv6 ranges have to be: "global", "ula", "" = either."""
+    node_mask: tuple[int, ...] = ()
+    """Prefix lengths of a node's share of the pod ranges, one for each family at most."""
 
 
 class Listen(NamedTuple):
@@ -103,6 +120,7 @@ class Config(NamedTuple):
     """Named ones, each with addresses for a purpose of its own."""
     exclude: Exclude = Exclude()
     networks: Networks = Networks()
+    check: Check = Check()
     stability: Stability = Stability(
         settle=NANOSECONDS, settle_max=10 * NANOSECONDS, hold=10 * NANOSECONDS, failback=None
     )

@@ -18,10 +18,12 @@ from tracker.model import FAMILIES, NANOSECONDS, TARGETS_MAX
 from tracker.nodeip.arguments import NodeIPError, parse_annotation, parse_argument
 from tracker.policy import modes
 from tracker.policy.compile import TABLE_MAIN
-from tracker.printable import printable
+from tracker.printable import QUOTED_MOST, printable, quoted
 
 AUDIT_LEAST = NANOSECONDS
 MOST_BYTES = 1 << 20
+_TOML_MOST = 200
+"""Characters of what the parser of TOML says; keys in it may be of any length."""
 
 
 class _Key(NamedTuple):
@@ -45,6 +47,7 @@ def _family_list(value: object) -> tuple[str, ...]:
 
 _NETWORKS = _Key(values.list_of(values.network), values.NETWORKS)
 _ADDRESSES = _Key(values.list_of(values.address), values.ADDRESSES)
+_UNICAST = _Key(values.list_of(values.unicast), values.ADDRESSES)
 _FALLBACK = '"auto", "none", "physical" or "interface:NAME"'
 _MODE = '"default-route", "interface", "cidr", "route-to", "dns" or "static"'
 _STATIC = "one address, or one of each family, as the kubelet takes --node-ip"
@@ -65,7 +68,7 @@ _SELECT: dict[str, Any] = {
     "mode": _Key(values.one_of(*modes.MODES), _MODE),
     "interfaces": _Key(values.list_of(values.interface_pattern), _PLAIN_GLOBS),
     "cidrs": _NETWORKS,
-    "route_to": _ADDRESSES,
+    "route_to": _UNICAST,
     "hint": _ADDRESSES,
     "static": _Key(values.text_or_texts, values.ADDRESSES),
     "table": _Key(values.routing_table, _TABLE),
@@ -77,7 +80,7 @@ _SELECT: dict[str, Any] = {
 # The keys of the file, in the order in which messages name them.
 _SCHEMA: dict[str, Any] = {
     "state": _Key(values.path_or_off, 'an absolute path, or "" for no memory'),
-    "hostname": _Key(values.host_name, 'a host name, or "" for the kernel\'s'),
+    "hostname": _Key(values.host_name, values.HOST_NAME),
     "families": _Key(_family_list, 'a list of "ipv4" and "ipv6", at least one'),
     "require": _Key(values.list_of(values.one_of(*FAMILIES)), 'a list of "ipv4" and "ipv6"'),
     "select": _SELECT,
@@ -88,11 +91,19 @@ _SCHEMA: dict[str, Any] = {
         "cidrs": _NETWORKS,
     },
     "networks": {
+        "nodes": _NETWORKS,
         "pods": _NETWORKS,
         "services": _NETWORKS,
         "internal": _NETWORKS,
         "public": _NETWORKS,
-        "external": _ADDRESSES,
+        "external": _UNICAST,
+        "nat64": _Key(values.list_of(values.nat64_prefix), values.NAT64),
+        "others": _Key(values.networks_by_name, values.OTHERS),
+    },
+    "check": {
+        "peers": _Key(values.list_of(values.peer), values.PEERS),
+        "ipv6": _Key(values.one_of("", "global", "ula"), '"global", "ula", or "" for either'),
+        "node_mask": _Key(values.node_masks, values.NODE_MASK),
     },
     "stability": {
         "settle": _DURATION,
@@ -138,7 +149,7 @@ def parse(raw: bytes, path: str) -> Config:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: byte {error.start} is not UTF-8; allowed is TOML") from None
     except tomllib.TOMLDecodeError as error:
-        line = printable(" ".join(str(error).split()))
+        line = quoted(" ".join(map(quoted, str(error).split())), _TOML_MOST)
         raise ConfigError(f"{path}: is not TOML: {line}") from None
     except RecursionError:
         raise ConfigError(f"{path}: is not TOML: nested too deeply") from None
@@ -176,6 +187,7 @@ def _build(reader: _Reader, data: dict[str, Any], found: dict[str, Any], path: s
         selections={key.removeprefix("selections."): each for key, each in chosen.items()},
         exclude=config.exclude._replace(**group("exclude")),
         networks=networks,
+        check=config.check._replace(**group("check")),
         stability=config.stability._replace(**group("stability")),
         files=found.get("publish.files.directory", config.files),
         metrics=found.get("metrics.listen", config.metrics),
@@ -215,6 +227,16 @@ def _check(reader: _Reader, data: dict[str, Any], config: Config) -> None:
         if family not in config.families:
             wanted = ", ".join(config.families)
             reader.fail("require", data["require"], f"only what is wanted: {wanted}")
+    for network in config.networks.public:
+        if network in config.networks.internal:
+            twice = f"{values.shown(network)} is in networks.internal, too"
+            reader.fail("networks.public", data["networks"]["public"], "each in one of them", twice)
+    for peer in config.check.peers:
+        name, named, _ = peer.rpartition("=")
+        if named and name not in config.selections:
+            known = ", ".join(config.selections) or "none is configured"
+            what = f'there is no selection "{name}"'
+            reader.fail("check.peers", data["check"]["peers"], f"NAME=ADDRESS of {known}", what)
     targets: set[str] = set()
     for key, table in _tables(data):
         name = key.removeprefix("selections.")
@@ -274,10 +296,18 @@ class _Selecting:
         try:
             if isinstance(value, str):
                 return self._argument(value)
-            return parse_annotation(",".join(value)) if value else ()
+            return self._annotation(value)
         except NodeIPError as error:
             what, _, allowed = str(error).partition("; allowed: ")
             self._fail("static", allowed, f"rule {error.rule}: {what}")
+
+    def _annotation(self, value: list[str]) -> tuple[str, ...]:
+        """As the annotation, whose commas the list has already taken apart."""
+        for item in value:
+            if "," in item:
+                allowed = "one address in an item"
+                self._fail("static", allowed, f"rule parse: {values.shown(item)} has a comma")
+        return parse_annotation(",".join(value)) if value else ()
 
     def _argument(self, value: str) -> tuple[str, ...]:
         """As the kubelet reads its flag: what is no address is left out, with a warning."""
@@ -333,7 +363,7 @@ class _Reader:
             try:
                 values.selection_name(name)
             except ValueError:
-                self.fail(f"{key}.{printable(name)}", table, f"a name of {_NAME}")
+                self.fail(f"{key}.{quoted(name)}", table, f"a name of {_NAME}")
             found.update(self.table(table, entry.schema, f"{key}.{name}"))
         return found
 
@@ -345,9 +375,8 @@ class _Reader:
             self.fail(key, value, entry.allowed, str(error))
 
     def _unknown(self, dot: str, name: str, schema: dict[str, Any]) -> NoReturn:
-        near = difflib.get_close_matches(name, schema, 1, 0.6)
+        near = difflib.get_close_matches(name[:QUOTED_MOST], schema, 1, 0.6)
         hint = f"; the nearest is {dot}{near[0]}" if near else ""
         raise ConfigError(
-            f"{self._path}: {printable(dot + name)}: unknown key{hint}; "
-            f"allowed: {', '.join(schema)}"
+            f"{self._path}: {dot}{quoted(name)}: unknown key{hint}; allowed: {', '.join(schema)}"
         )

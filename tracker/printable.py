@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+QUOTED_MOST = 60
+"""Characters that a message quotes of what somebody wrote."""
+
 _SURROGATE = 0xDC00
 """What surrogateescape (PEP 383) adds to a byte."""
 
@@ -13,6 +16,13 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escaped(ord(c)) for c in text)
+
+
+def quoted(text: str, most: int = QUOTED_MOST) -> str:
+    """What somebody wrote, as a message quotes it: printable, and cut where it fills a screen."""
+    # Escapes make it longer, never shorter: what is beyond them would be cut anyway.
+    line = printable(text[: most + 1])
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def _escaped(code: int) -> str:

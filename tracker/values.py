@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
-from tracker.address import network_text, parse, parse_network, text
+from tracker.address import contains, network_text, parse, parse_network, text
 from tracker.config import Listen
 from tracker.model import NANOSECONDS
 from tracker.policy.compile import TABLE_LOCAL
 from tracker.policy.patterns import is_literal, is_pattern
-from tracker.printable import printable
+from tracker.printable import quoted
 
 T = TypeVar("T")
 
@@ -32,8 +32,11 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)", re.ASCII)
 _SIZE_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SIZE = re.compile(r"(\d{1,7})(KiB|MiB|GiB)", re.ASCII)
 _DURATION_MOST = 366 * 24 * 3600 * NANOSECONDS
-_HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
-_SELECTION_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_DNS_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_HOST_NAME = re.compile(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*", re.ASCII)
+_HOST_NAME_MOST = 253
+_LABEL = re.compile(_DNS_LABEL, re.ASCII)
+_CLUSTER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,63}", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,8}|\d{1,10}", re.ASCII)
 
 DURATION = 'a duration such as "500ms", "10s" or "2m"'
@@ -42,6 +45,23 @@ RING_LEAST = 4 << 10
 RING_MOST = 1 << 30
 ADDRESSES = 'a list of IP addresses such as ["192.0.2.10", "2001:db8::10"]'
 NETWORKS = 'a list of networks such as ["10.0.0.0/8", "fd00::/8"]'
+HOST_NAME = 'an RFC 1123 subdomain such as "n1" or "n1.example", or "" for the kernel\'s name'
+PEERS = "a list of IP addresses, or NAME=ADDRESS for the selection NAME"
+NAT64 = "a list of IPv6 prefixes of /32, /40, /48, /56, /64 or /96 (RFC 6052)"
+OTHERS = 'lists of networks by the name of a cluster such as {berlin = ["10.0.0.0/16"]}'
+NODE_MASK = "a list of prefix lengths such as [24, 64], one for each family; up to 32 it is IPv4"
+
+_NOT_UNICAST = tuple(
+    (parse_network(block), what)
+    for block, what in (
+        ("127.0.0.0/8", "a loopback address"),
+        ("::1/128", "the loopback address"),
+        ("224.0.0.0/4", "a multicast address"),
+        ("ff00::/8", "a multicast address"),
+        ("255.255.255.255/32", "the broadcast address"),
+        ("fe80::/10", "a link-local address, and no link is named"),
+    )
+)
 
 INTERFACE_MOST = 15
 """Bytes of an interface's name (IFNAMSIZ without its end)."""
@@ -99,7 +119,7 @@ def list_of(item: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:
     """A parser of lists, each element by `item`; what is wrong names the element."""
 
     def take(value: object) -> tuple[T, ...]:
-        found: list[T] = []
+        found: dict[T, None] = {}
         for element in _list(value):
             try:
                 taken = item(element)
@@ -107,7 +127,7 @@ def list_of(item: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:
                 raise ValueError(str(error) or f"{shown(element)} is not allowed") from None
             if taken in found:
                 raise ValueError(f"{shown(element)} is there twice")
-            found.append(taken)
+            found[taken] = None
         return tuple(found)
 
     return take
@@ -121,23 +141,74 @@ def address(value: object) -> str:
     return text(packed)
 
 
+def unicast(value: object) -> str:
+    """As `address`, of another host: one that packets can be sent to.
+
+    Link-local IPv6 addresses are refused as well, since they mean nothing without a link.
+    """
+    ip = address(value)
+    for network_, what in _NOT_UNICAST:
+        if contains(network_, parse(ip)):
+            raise ValueError(f"{shown(value)} is {what}")
+    return ip
+
+
 def network(value: object) -> str:
     """A network in canonical text, host bits clear."""
     return network_text(parse_network(_string(value)))
+
+
+def networks_by_name(value: object) -> Mapping[str, tuple[str, ...]]:
+    """Lists of networks, each under the name of a cluster."""
+    found = {}
+    for name, networks in _table(value).items():
+        if not _CLUSTER_NAME.fullmatch(name):
+            raise ValueError(f"{shown(name)}: names are 1 to 63 of letters, digits, _, . and -")
+        try:
+            found[name] = list_of(network)(networks)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}" if str(error) else f"{name} has no list") from None
+    return found
+
+
+def nat64_prefix(value: object) -> str:
+    """A prefix that stands for IPv4 addresses."""
+    from tracker.clusternet.nat64 import LENGTHS  # noqa: PLC0415 - imports ipaddress
+
+    prefix = network(value)
+    head, _, length = prefix.partition("/")
+    if ":" not in head or int(length) not in LENGTHS:
+        raise ValueError
+    return prefix
+
+
+def peer(value: object) -> str:
+    """An address of another host, after the name of a selection and "=" if it is one's peer."""
+    name, named, ip = _string(value).rpartition("=")
+    return f"{selection_name(name)}={unicast(ip)}" if named else unicast(ip)
+
+
+def node_masks(value: object) -> tuple[int, ...]:
+    """Prefix lengths, one for each family at most."""
+    lengths = list_of(whole_number(1, 128))(value)
+    if len({length <= 32 for length in lengths}) < len(lengths):
+        raise ValueError("two of one family")
+    return lengths
 
 
 def interface_pattern(value: object) -> str:
     """A glob for names of interfaces."""
     if not isinstance(value, str) or not is_pattern(value):
         raise ValueError
+    if value.startswith("!"):
+        raise ValueError(f'{shown(value)}: "!" in front has no meaning here')
     return value
 
 
 def exclusion(value: object) -> str:
     """A glob, or one with "!" in front, which takes an interface out of the exclusions."""
-    pattern = interface_pattern(value)
-    interface_pattern(pattern.removeprefix("!"))
-    return pattern
+    interface_pattern(_string(value).removeprefix("!"))
+    return _string(value)
 
 
 def fallback(value: object) -> str:
@@ -170,7 +241,7 @@ def interface_name(value: object) -> str:
 
 def selection_name(name: str) -> str:
     """What a selection may be called: it names files and is a label of metrics."""
-    if not _SELECTION_NAME.fullmatch(name):
+    if not _LABEL.fullmatch(name):
         raise ValueError
     return name
 
@@ -222,11 +293,19 @@ def _read_tables(path: str) -> dict[str, int]:
 
 
 def host_name(value: object) -> str:
-    """A node name, lower case as the kubelet makes it; "" = the kernel's."""
-    name = _string(value).strip().lower()
-    if name and (len(name) > 253 or not _HOST_NAME.fullmatch(name)):
+    """A node name; "" = the kernel's. Blanks around it go and it gets lower case, as the kubelet
+    makes it; then it is what Kubernetes takes for the name of a Node, an RFC 1123 subdomain.
+    """
+    given = _string(value)
+    name = given.strip(" ").lower()
+    if name and not (given.isascii() and is_host_name(name)):
         raise ValueError
     return name
+
+
+def is_host_name(name: str) -> bool:
+    """Whether a name is an RFC 1123 subdomain, each label of it what the name service takes."""
+    return len(name) <= _HOST_NAME_MOST and _HOST_NAME.fullmatch(name) is not None
 
 
 def absolute_path(value: object) -> str:
@@ -267,6 +346,12 @@ def _string(value: object) -> str:
     raise ValueError
 
 
+def _table(value: object) -> dict[str, object]:
+    if isinstance(value, dict):
+        return value
+    raise ValueError
+
+
 def _list(value: object) -> list[object]:
     if isinstance(value, list):
         return value
@@ -285,5 +370,4 @@ def shown(value: Any) -> str:
         line = "a table"
     else:
         line = str(value)
-    line = printable(line)
-    return line if len(line) <= 60 else line[:57] + "..."
+    return quoted(line)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.netns.daemon import COMMAND
 from tests.netns.namespace import connect
+from tracker.cli.check_host import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +108,79 @@ def test_an_address_of_the_host_is_no_peer(check: Any) -> None:
 def test_a_family_without_a_way_is_an_error(check: Any) -> None:
     found = check("--peer", "2001:db8::1")["findings"]
     assert found["peer-unreachable"]["data"]["lookup"]["family"] == "ipv6"
+
+
+# Named selections.
+
+STORAGE = f"""{IPV4_ONLY}
+[selections.storage]
+mode = "interface"
+interfaces = ["eth1"]
+[check]
+peers = ["storage={PEER}"]
+"""
+
+
+def test_a_named_selection_has_peers_of_its_own(node: Namespace, check: Any) -> None:
+    found = check(config=STORAGE)["findings"]
+    assert list(found) == ["source-peer"]
+    assert found["source-peer"]["data"]["selection"] == "storage"
+    assert (
+        "not from its ipv4 address of selection storage 198.51.100.10"
+        in (found["source-peer"]["text"])
+    )
+    assert check("--peer", PEER, config=STORAGE)["findings"] == {}
+    node.ip(f"route add {PEER}/32 via 198.51.100.1")
+    assert check(config=STORAGE)["findings"] == {}
+    node.ip(f"route replace unreachable {PEER}/32")
+    assert list(check("--peer", f"storage={PEER}", config=STORAGE)["findings"]) == [
+        "peer-unreachable"
+    ]
+
+
+def test_what_a_mode_asks_the_way_to_is_a_peer(node: Namespace, check: Any) -> None:
+    config = f"""{IPV4_ONLY}
+        [selections.storage]
+        mode = "route-to"
+        route_to = ["{PEER}", "198.51.100.77"]
+    """
+    found = check(config=config)["findings"]
+    assert list(found) == ["source-peer"]
+    assert found["source-peer"]["data"]["lookup"]["destination"] == "198.51.100.77"
+
+
+def test_strict_rp_filter_drops_what_comes_to_a_named_selection(
+    node: Namespace, check: Any
+) -> None:
+    node.sysctl("ipv4/conf/eth1/rp_filter", 1)
+    found = check(config=STORAGE)["findings"]
+    assert set(found) == {"source-peer", "rp-filter-drops"}
+    assert found["rp-filter-drops"]["data"]["primary"] == "198.51.100.10"
+
+
+def test_a_lookup_can_be_one_within_a_link_that_is_named(node: Namespace) -> None:
+    """A VRF is named by its link; this kernel has none, and another link narrows as well."""
+    with node.entered():
+        kernel = Kernel()
+        try:
+            found = kernel.lookup(PEER, None, "eth1")
+            assert (found.source, found.interfaces) == ("198.51.100.10", ("eth1",))
+            assert kernel.lookup(PEER, None, "red").error == "there is no such VRF"
+            assert kernel.default("ipv4", None, "red") is None
+        finally:
+            kernel.close()
+
+
+def test_a_selection_in_a_vrf_has_its_peers_there(check: Any) -> None:
+    config = f"""{IPV4_ONLY}
+        [selections.storage]
+        vrf = "red"
+        [check]
+        peers = ["storage={PEER}"]
+    """
+    found = check(config=config)["findings"]
+    assert set(found) == {"selection-empty", "peer-unreachable"}
+    assert found["peer-unreachable"]["data"]["lookup"]["error"] == "there is no such VRF"
 
 
 # Reverse path filter.
@@ -270,3 +344,21 @@ def test_a_new_exclusion_that_hits_what_is_published_is_said(
     ]
     assert findings[0]["severity"] == "warning"
     assert findings[0]["data"]["instead"] == "198.51.100.10"
+
+
+def test_what_is_published_of_a_named_selection_counts_as_well(
+    node: Namespace, tmp_path: Path
+) -> None:
+    (tmp_path / "selections/storage").mkdir(parents=True)
+    (tmp_path / "selections/storage/ipv4").write_text("198.51.100.10")
+    config = tmp_path / "new.toml"
+    config.write_text(
+        f'{IPV4_ONLY}publish.files.directory = "{tmp_path}"\n'
+        'exclude.addresses = ["198.51.100.10"]\n'
+        '[selections.storage]\nmode = "interface"\ninterfaces = ["eth1", "eth0"]\n'
+    )
+    command = [COMMAND, "check", "--config", str(config), "--output", "json"]
+    [found] = json.loads(node.run(*command))["findings"]
+    assert found["code"] == "exclusion-hits-published"
+    assert found["data"]["selection"] == "storage"
+    assert found["data"]["instead"] == "192.0.2.10"

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.command import ENGINE, HOST, ROOT, Answer, address, default, link, run, write
 from tracker.cli.check import OPTIONS
 from tracker.cli.config_text import effective, to_toml
+from tracker.cli.reloader import _differences
 from tracker.config import Config
 from tracker.configfile import parse
 
@@ -194,6 +195,18 @@ def test_given_nat64_prefixes_count(check: Check) -> None:
         (["--peer", "1.2.3.4"], "check: --peer: only the host itself can tell; allowed: without"),
         (["--dns64"], "check: --dns64: only the host itself can tell"),
         (["--within", "10.0.0.0/8"], "check: --within: what for? allowed: with --free"),
+        (
+            ["--free", "/33"],
+            "check: --free: /33: nothing of that size is searched without --within",
+        ),
+        (
+            ["--free", "/47"],
+            "check: --free: /47: nothing of that size is searched without --within",
+        ),
+        (["--free", "/7"], "check: --free: /7: nothing of that size is searched without --within"),
+        (["--free", "9" * 5000], f"check: --free: {'9' * 57}...; allowed: a prefix length"),
+        (["--node-mask", "/24", "/25"], "check: --node-mask: two of one family; allowed: one for"),
+        (["--nodes", "x" * 100_000], f'check: --nodes: "{"x" * 57}..." is not a network; allowed'),
         (["--free", "0"], "check: --free: 0; allowed: a prefix length such as /24 or /64"),
         (["--free", "/8", "--within", "10.0.0.0/16"], "check: --within: 10.0.0.0/16: no /8 of"),
         (["--free", "/24", "--count", "0"], "check: --count: 0; allowed: 1 to 1000"),
@@ -232,6 +245,116 @@ def test_text_shows_brackets_as_they_are(check: Check) -> None:
     assert "exclude.interfaces eth[0] excludes" in answer.out
 
 
+# What the configuration says of the cluster.
+
+
+def test_what_the_cluster_is_like_may_stand_in_the_configuration(check: Check) -> None:
+    config = """
+        families = ["ipv4"]
+        [networks]
+        nodes = ["10.244.128.0/17"]
+        pods = ["10.244.0.0/16"]
+        nat64 = ["64:ff9b::/96"]
+        others.berlin = ["10.244.8.0/24"]
+        [check]
+        ipv6 = "global"
+        node_mask = [30]
+    """
+    answer = check(config)
+    found = {finding["code"]: finding["text"] for finding in answer.json["findings"]}
+    assert "nodes 10.244.128.0/17 (networks.nodes) overlap pods" in found["overlap-nodes-pods"]
+    assert "of cluster berlin" in found["overlap-other-pods"]
+    assert "is in no network of the nodes" in found["primary-outside-nodes"]
+    assert "pod-range-nodes" in found
+    assert answer.json["stage"]["nat64"] == [{"prefix": "64:ff9b::/96", "source": "networks.nat64"}]
+
+
+def test_an_option_counts_instead_of_its_key(check: Check) -> None:
+    config = """
+        families = ["ipv4"]
+        [networks]
+        nodes = ["10.0.0.0/8"]
+        nat64 = ["64:ff9b::/96"]
+        pods = ["10.244.0.0/16"]
+        others.berlin = ["10.244.8.0/24"]
+        [check]
+        node_mask = [8]
+    """
+    options = ("--nodes", "192.0.2.0/24", "--other", "10.9.0.0/16", "--node-mask", "/24")
+    answer = check(config, *options, "--nat64", "64:ff9b:1::/48")
+    assert codes(answer) == ["pod-range-nodes"]
+    assert answer.json["stage"]["nat64"] == [{"prefix": "64:ff9b:1::/48", "source": "--nat64"}]
+
+
+# Named selections.
+
+
+STORAGE = """
+families = ["ipv4"]
+[selections.storage]
+mode = "interface"
+interfaces = ["eth1"]
+"""
+
+
+def test_the_address_of_a_named_selection_is_shown(check: Check) -> None:
+    answer = check(STORAGE)
+    assert answer.json["selections"] == {"storage": {"ipv4": "198.51.100.10", "ipv6": None}}
+    assert answer.json["findings"] == []
+    lines = check(STORAGE, "--output", "table").out.splitlines()
+    assert "ipv4 address of selection storage 198.51.100.10 on eth1" in lines
+
+
+def test_an_exclusion_that_hits_a_named_selection_is_said(check: Check) -> None:
+    answer = check(STORAGE + '[exclude]\naddresses = ["198.51.100.10"]\n')
+    found = {finding["code"]: finding for finding in answer.json["findings"]}
+    assert found["exclusion-hits-primary"]["data"]["selection"] == "storage"
+    assert (
+        "would be the ipv4 address of selection storage; nothing is left"
+        in (found["exclusion-hits-primary"]["text"])
+    )
+    assert found["selection-empty"]["severity"] == "warning"
+    assert "explain --selection storage" in found["selection-empty"]["text"]
+
+
+def test_an_exclusion_hits_what_is_left_of_a_list(check: Check) -> None:
+    """Without the exclusion the mode still takes what its list has, and nothing else."""
+    answer = check(STORAGE + '[exclude]\naddresses = ["192.0.2.10"]\n')
+    assert [f["data"]["selection"] for f in answer.json["findings"]] == [None]
+
+
+def test_an_exclusion_hits_what_a_mode_finds_out(check: Check) -> None:
+    config = """
+        families = ["ipv4"]
+        [selections.storage]
+        mode = "route-to"
+        route_to = ["198.51.100.77"]
+        [exclude]
+        addresses = ["198.51.100.10"]
+    """
+    connected = {"family": "inet", "dst": "198.51.100.0/24", "oif": 3, "table": 254}
+    host = {**HOST, "routes": [*HOST["routes"], connected]}
+    [found] = check(config, host=host).json["findings"]
+    assert found["code"] == "exclusion-hits-primary"
+    data = found["data"]
+    assert (data["selection"], data["primary"]) == ("storage", "198.51.100.10")
+    assert data["instead"] == "192.0.2.10", "by its fallback"
+
+
+def test_a_named_selection_may_be_open_to_the_internet(check: Check) -> None:
+    host = host_with(address(3, "8.8.4.10/24"))
+    assert codes(check(STORAGE, host=host)) == []
+    host["routes"].append(default(3, "8.8.4.1", 200))
+    [found] = check(STORAGE, host=host).json["findings"]
+    assert (found["code"], found["data"]["selection"]) == ("primary-public", "storage")
+
+
+def test_a_name_that_kubernetes_refuses_is_said(check: Check) -> None:
+    answer = check('families = ["ipv4"]', host={**HOST, "hostname": "Node_1"})
+    [found] = answer.json["findings"]
+    assert (found["severity"], found["code"]) == ("warning", "hostname-refused")
+
+
 # The effective configuration.
 
 WRITTEN = """
@@ -251,8 +374,20 @@ cidrs = ["198.51.100.0/24"]
 pods = ["10.244.0.0/16"]
 services = ["10.96.0.0/12"]
 internal = ["192.0.2.0/24"]
+nodes = ["192.0.2.0/24"]
 public = ["203.0.113.0/24"]
 external = ["203.0.113.9"]
+nat64 = ["64:ff9b::/96"]
+[networks.others]
+berlin = ["10.1.0.0/16", "fd12:3456:789a::/48"]
+"b.example" = []
+[selections.storage]
+mode = "cidr"
+cidrs = ["10.9.0.0/24"]
+[check]
+peers = ["203.0.113.1", "storage=10.9.0.1"]
+ipv6 = "global"
+node_mask = [24, 64]
 [stability]
 settle = "1500ms"
 settle_max = "1m"
@@ -288,6 +423,14 @@ def test_print_prints_toml_and_checks_nothing(
     assert tomllib.loads(answer.out) == effective(parse(WRITTEN.encode(), "-"))
     as_json = run(capsys, "check", "--print", "--output", "json", "--config", path)
     assert as_json.json == tomllib.loads(answer.out)
+
+
+def test_what_went_out_of_a_table_differs() -> None:
+    """A reload logs what changed key by key, and clusters come and go."""
+    before = effective(parse(WRITTEN.encode(), "-"))
+    after = effective(parse(WRITTEN.replace('"b.example" = []', "").encode(), "-"))
+    assert list(_differences(before, after)) == [("networks.others.b.example", [], None)]
+    assert list(_differences(after, before)) == [("networks.others.b.example", None, [])]
 
 
 def test_families_that_nobody_wrote_stay_a_comment() -> None:

@@ -57,6 +57,11 @@ WRONG = [
     (["show", "--output=xml"], "show: --output xml; allowed: table, json"),
     (["show", "--local=yes"], "show: --local: takes no value"),
     (["show", "--config", "--local"], "show: --config: FILE is missing"),
+    (["show", "x" * 100_000], f"show: {'x' * 57}...: too much; allowed: options only"),
+    (
+        ["show", "--as", "x" * 100_000],
+        f"show: --as {'x' * 57}...; allowed: node, internal-ips, kubelet",
+    ),
     (["show", "now"], "show: now: too much; allowed: options only"),
     (["explain", "192.0.2.1", "x"], "explain: x: too much; allowed: at most 1: [ADDRESS]"),
     (
@@ -77,7 +82,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "line"), WRONG, ids=[" ".join(a) for a, _ in WRONG])
+@pytest.mark.parametrize(("arguments", "line"), WRONG, ids=[" ".join(a)[:60] for a, _ in WRONG])
 def test_a_wrong_command_line_gets_one_line(
     arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

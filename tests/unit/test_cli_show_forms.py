@@ -274,6 +274,28 @@ cidrs = ["198.51.100.0/24"]
 """
 
 
+def test_a_patch_replaces_the_addresses_of_a_node(show: Any) -> None:
+    """The last entry keeps the API server from merging two of one type (component-helpers)."""
+    for arguments in ((), ("--as", "internal-ips"), ("--as", "kubelet")):
+        listed = show(*arguments).json["addresses"]
+        for output in ("json", "table"):
+            patch = show(*arguments, "--status-patch", "--output", output).json
+            assert patch == {"status": {"addresses": [*listed, {"$patch": "replace"}]}}
+    merged = show("--status-patch", listed=LISTED).json["status"]["addresses"]
+    assert merged[:-1] == show(listed=LISTED).json["addresses"]
+
+
+def test_no_patch_takes_away_what_a_node_has(show: Any) -> None:
+    alone = {**HOST, "routes": [], "addresses": HOST["addresses"][:1]}
+    answer = show("--status-patch", host=alone)
+    assert (answer.status, answer.out) == (1, "")
+    assert "no ipv4 address" in answer.err
+    ipv4 = {**HOST, "addresses": HOST["addresses"][:3]}
+    assert show("--status-patch", host=ipv4).status == 0
+    answer = show("--status-patch", host=ipv4, config='require = ["ipv6"]')
+    assert (answer.status, answer.out) == (1, "")
+
+
 def test_extra_addresses_and_selections_are_in_the_document(show: Any) -> None:
     document = show(config=SELECTIONS).json
     assert flat(document) == [

@@ -168,6 +168,7 @@ def test_an_exclusion_that_hits_is_as_bad_as_what_is_left(
 
 def test_settings_that_contradict_each_other_are_said() -> None:
     found = setting_findings(
+        refused_name="node_1",
         static=["198.51.100.7", "203.0.113.7"],
         external=["192.0.2.10", "203.0.113.1"],
         public_networks=[ip_network("10.0.0.0/8"), ip_network("8.8.8.0/24")],
@@ -175,6 +176,7 @@ def test_settings_that_contradict_each_other_are_said() -> None:
         on_host={"192.0.2.10"},
     )
     assert told(found) == [
+        "warning hostname-refused",
         "warning static-excluded",
         "warning external-on-host",
         "warning public-not-global",

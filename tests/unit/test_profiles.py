@@ -339,6 +339,9 @@ def test_flannel_has_one_interface() -> None:
     assert answer("flannel", iface="192.168.7.5", stack="ipv4").ipv4 == "192.168.7.5"
     assert answer("flannel", iface_regex="^192", stack="ipv4").ipv4 == "192.168.7.5"
     assert answer("flannel", iface_regex="eth1", stack="ipv4").ipv4 == "192.168.7.5"
+    assert answer("flannel", iface_regex="(").error == (
+        "could not compile the IP address regex: error parsing regexp: missing closing ): `(`"
+    )
     reached = answer("flannel", iface_can_reach="203.0.113.9", stack="ipv4")
     assert reached.ipv4 == "192.168.7.5"
     assert "no such interface" in (answer("flannel", iface="ens9").error or "")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.command import ENGINE, HOST, ROOT, Answer, address, default, link, run, write
 from tracker.capture.record import Addr, Header, Record, encode
+from tracker.cli.main import COMMANDS
 from tracker.profiles.records import from_snapshot
 
 
@@ -99,6 +100,50 @@ def test_a_table_marks_what_differs(compare: Any, monkeypatch: pytest.MonkeyPatc
     assert any(line.startswith("ipv4 differs: ") and "calico" in line for line in lines)
 
 
+LONG = "2001:db8:aaaa:bbbb:cccc:dddd:eeee:10"
+
+
+@pytest.mark.parametrize(
+    ("columns", "host"),
+    [
+        (40, HOST),
+        (
+            80,
+            uplink(
+                addresses=[address(2, "192.0.2.10/24"), address(2, f"{LONG}/64")],
+                routes=[default(2, "192.0.2.1"), default(2, "fe80::1", 1024)],
+            ),
+        ),
+    ],
+)
+def test_each_profile_is_a_paragraph_where_reasons_have_no_room(
+    compare: Any, monkeypatch: pytest.MonkeyPatch, columns: int, host: Any
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = compare(host, "--output", "table").out.splitlines()
+    start = lines.index("calico")
+    ipv4, ipv6, *reason = lines[start + 1 : lines.index("talos-v1")]
+    found = compare(host).json["profiles"]["calico"]
+    assert ipv4.split()[0] == "ipv4"
+    assert ipv4.split()[1].removeprefix("!") == found["ipv4"]
+    assert ipv6.split()[1].removeprefix("!") == found["ipv6"]
+    assert " ".join(" ".join(reason).split()) == found["reason"]
+    said = [line for line in lines if not line.startswith(("ipv4 differs", "ipv6 differs"))]
+    assert max(map(len, said)) <= max(columns, len(f"  ipv6  {LONG}"))
+
+
+def test_eighty_columns_hold_a_table_with_whole_words(
+    compare: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = compare(HOST, "--output", "table").out
+    assert text.splitlines()[0].split()[:3] == ["profile", "ipv4", "ipv6"]
+    words = {word for c in compare(HOST).json["profiles"].values() for word in str(c).split("'")}
+    reasons = {w for line in words for w in line.split() if "/" in w or w == "interface"}
+    assert "/proc/net/route:" in reasons
+    assert "/proc/net/route:" in text
+
+
 def test_every_option_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     answer = run(capsys, "compare", "--list")
     assert answer.status == 0
@@ -163,5 +208,14 @@ def test_other_commands_do_not_load_profiles() -> None:
         "import sys, tracker.cli.main, tracker.cli.show, tracker.cli.explain, tracker.cli.watch\n"
         "assert not [name for name in sys.modules if name.startswith('tracker.profiles')]\n"
         "assert 'ipaddress' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", text], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "compare"])
+def test_profiles_load_only_where_they_are_used(name: str) -> None:
+    text = (
+        f"import sys, tracker.cli.{name}\n"
+        "assert not [name for name in sys.modules if name.startswith('tracker.profiles')]\n"
     )
     subprocess.run([sys.executable, "-c", text], cwd=ROOT, check=True)

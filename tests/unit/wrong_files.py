@@ -15,6 +15,9 @@ _PLAIN_GLOBS = (
 _EXTRA = "allowed: a whole number from 0 to 64"
 _NAME = "allowed: a name of 1 to 63 of a-z, 0-9 and -, neither first nor last a -"
 
+_HOST_NAME = 'an RFC 1123 subdomain such as "n1" or "n1.example", or "" for the kernel\'s name'
+_PEERS = "a list of IP addresses, or NAME=ADDRESS for the selection NAME"
+
 WRONG = [
     (
         '[stability]\nhodl = "1s"',
@@ -27,7 +30,8 @@ WRONG = [
         "families_ = []",
         (
             "families_: unknown key; the nearest is families; allowed: state, hostname, families, "
-            "require, select, selections, exclude, networks, stability, publish, metrics, capture"
+            "require, select, selections, exclude, networks, check, stability, publish, metrics, "
+            "capture"
         ),
     ),
     (
@@ -35,6 +39,14 @@ WRONG = [
         "publish.kubelet: unknown key; allowed: files",
     ),
     ('[metrics]\n"a\\nb" = 1', "metrics.a\\x0ab: unknown key; allowed: listen"),
+    (
+        f"{'k' * 100_000} = 1",
+        (
+            f"{'k' * 57}...: unknown key; allowed: state, hostname, families, require, select, "
+            "selections, exclude, networks, check, stability, publish, metrics, capture"
+        ),
+    ),
+    (f"[selections.{'s' * 100_000}]", f"selections.{'s' * 57}... = a table; {_NAME}"),
     ("select = 5", "select = 5; allowed: a table [select]"),
     ("[[select]]\nextra = 0", "select = [a table]; allowed: a table [select]"),
     ('state = "lib"', 'state = "lib"; allowed: an absolute path, or "" for no memory'),
@@ -45,7 +57,27 @@ WRONG = [
     ),
     (
         'hostname = "two words"',
-        'hostname = "two words"; allowed: a host name, or "" for the kernel\'s',
+        f'hostname = "two words"; allowed: {_HOST_NAME}',
+    ),
+    *(
+        (
+            f"hostname = {name}",
+            f"hostname = {shown}; allowed: {_HOST_NAME}",
+        )
+        for name, shown in [
+            ('"node_1"', '"node_1"'),
+            ('"n1."', '"n1."'),
+            ('"n1..example"', '"n1..example"'),
+            ('"-n1"', '"-n1"'),
+            ('"n1-.example"', '"n1-.example"'),
+            ('"n1\\n"', '"n1\\x0a"'),
+            ('"n1\\u0000"', '"n1\\x00"'),
+            ('"\\tn1"', '"\\x09n1"'),
+            ('"n\u00f6de"', '"n\u00f6de"'),
+            ('"\u212a8s"', '"\u212a8s"'),
+            (f'"{"n" * 64}"', f'"{"n" * 56}...'),
+            (f'"{"n.ab" * 64}"', f'"{"n.ab" * 14}...'),
+        ]
     ),
     (
         'families = ["ipv5"]',
@@ -115,6 +147,13 @@ WRONG = [
         ),
     ),
     (
+        '[select]\nmode = "interface"\ninterfaces = ["eth0", "!eth1"]',
+        (
+            'select.interfaces = ["eth0", "!eth1"] ("!eth1": "!" in front has no meaning here); '
+            + _PLAIN_GLOBS
+        ),
+    ),
+    (
         '[select]\nmode = "cidr"\ncidrs = ["10.0.0.1"]',
         'select.cidrs = ["10.0.0.1"] ("10.0.0.1" is not a network); ' + _NETWORKS,
     ),
@@ -122,6 +161,23 @@ WRONG = [
         '[select]\nmode = "route-to"\nroute_to = ["router.example"]',
         'select.route_to = ["router.example"] ("router.example" is not an IP address); '
         + _ADDRESSES,
+    ),
+    *(
+        (
+            f'[select]\nmode = "route-to"\nroute_to = ["{address}"]',
+            f'select.route_to = ["{address}"] ("{address}" is {what}); {_ADDRESSES}',
+        )
+        for address, what in [
+            ("0.0.0.0", "the unspecified address"),
+            ("::", "the unspecified address"),
+            ("127.0.0.53", "a loopback address"),
+            ("::1", "the loopback address"),
+            ("224.0.0.1", "a multicast address"),
+            ("ff02::1", "a multicast address"),
+            ("255.255.255.255", "the broadcast address"),
+            ("::ffff:127.0.0.1", "a loopback address"),
+            ("fe80::1", "a link-local address, and no link is named"),
+        ]
     ),
     (
         (
@@ -178,6 +234,13 @@ WRONG = [
         'select.fallback = "interface:"; allowed: "auto", "none", "physical" or "interface:NAME"',
     ),
     (
+        '[select]\nfallback = "interface:!eth0"',
+        (
+            'select.fallback = "interface:!eth0" ("!eth0": "!" in front has no meaning here); '
+            'allowed: "auto", "none", "physical" or "interface:NAME"'
+        ),
+    ),
+    (
         '[select]\nfallback = "default-route"',
         (
             'select.fallback = "default-route"; '
@@ -218,6 +281,17 @@ WRONG = [
             (
                 '["192.0.2.1", "node"]',
                 '(rule parse: "node" is not an IP address); allowed: one, or a pair',
+            ),
+            (
+                '["192.0.2.1,2001:db8::1"]',
+                (
+                    '(rule parse: "192.0.2.1,2001:db8::1" has a comma); '
+                    "allowed: one address in an item"
+                ),
+            ),
+            (
+                '["192.0.2.1", "2001:db8::1,"]',
+                '(rule parse: "2001:db8::1," has a comma); allowed: one address in an item',
             ),
             (
                 '["192.0.2.1/24"]',
@@ -296,6 +370,78 @@ WRONG = [
         '[networks]\nexternal = ["198.51.100.0/24"]',
         'networks.external = ["198.51.100.0/24"] '
         '("198.51.100.0/24" is not an IP address); ' + _ADDRESSES,
+    ),
+    (
+        '[networks]\nexternal = ["224.0.0.1"]',
+        'networks.external = ["224.0.0.1"] ("224.0.0.1" is a multicast address); ' + _ADDRESSES,
+    ),
+    (
+        '[networks]\ninternal = ["10.0.0.0/8"]\npublic = ["192.0.2.0/24", "10.0.0.0/8"]',
+        (
+            'networks.public = ["192.0.2.0/24", "10.0.0.0/8"] '
+            '("10.0.0.0/8" is in networks.internal, too); allowed: each in one of them'
+        ),
+    ),
+    (
+        '[networks]\nnodes = ["10.0.0.1/8"]',
+        'networks.nodes = ["10.0.0.1/8"] '
+        '("10.0.0.1/8" has host bits set; the network is 10.0.0.0/8); ' + _NETWORKS,
+    ),
+    (
+        '[networks]\nnat64 = ["64:ff9b::/95"]',
+        (
+            'networks.nat64 = ["64:ff9b::/95"] ("64:ff9b::/95" is not allowed); '
+            "allowed: a list of IPv6 prefixes of /32, /40, /48, /56, /64 or /96 (RFC 6052)"
+        ),
+    ),
+    *(
+        (
+            f"[networks]\nothers = {others}",
+            (
+                f"networks.others = {shown}; allowed: lists of networks by the name of a cluster "
+                'such as {berlin = ["10.0.0.0/16"]}'
+            ),
+        )
+        for others, shown in [
+            ('["10.0.0.0/16"]', '["10.0.0.0/16"]'),
+            ('{b = "10.0.0.0/16"}', "a table (b has no list)"),
+            ('{b = ["10.0.0.0"]}', 'a table (b: "10.0.0.0" is not a network)'),
+            (
+                '{"a b" = []}',
+                'a table ("a b": names are 1 to 63 of letters, digits, _, . and -)',
+            ),
+        ]
+    ),
+    *(
+        (
+            f"[check]\npeers = {peers}",
+            f"check.peers = {shown}; allowed: {allowed}",
+        )
+        for peers, shown, allowed in [
+            ('["node"]', '["node"] ("node" is not an IP address)', _PEERS),
+            ('["ff02::1"]', '["ff02::1"] ("ff02::1" is a multicast address)', _PEERS),
+            ('["a b=192.0.2.1"]', '["a b=192.0.2.1"] ("a b=192.0.2.1" is not allowed)', _PEERS),
+            (
+                '["bgp=192.0.2.1"]',
+                '["bgp=192.0.2.1"] (there is no selection "bgp")',
+                "NAME=ADDRESS of none is configured",
+            ),
+        ]
+    ),
+    ('[check]\nipv6 = "yes"', 'check.ipv6 = "yes"; allowed: "global", "ula", or "" for either'),
+    *(
+        (
+            f"[check]\nnode_mask = {masks}",
+            (
+                f"check.node_mask = {masks} ({what}); allowed: a list of prefix lengths such as "
+                "[24, 64], one for each family; up to 32 it is IPv4"
+            ),
+        )
+        for masks, what in [
+            ("[129]", "129 is not allowed"),
+            ('["/24"]', '"/24" is not allowed'),
+            ("[24, 25]", "two of one family"),
+        ]
     ),
     ('[stability]\nhold = "5 parsecs"', f'stability.hold = "5 parsecs"; {_DURATION}'),
     ("[stability]\nhold = 10", f"stability.hold = 10; {_DURATION}"),

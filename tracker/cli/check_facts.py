@@ -1,4 +1,4 @@
-"""What `check` takes from a session: primaries, connected networks, links of a CLAT."""
+"""What `check` takes from a session: addresses, connected networks, links of a CLAT."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.capture.record import Link, iter_records
 from tracker.clusternet.blocks import CLAT, UNUSABLE
+from tracker.clusternet.finding import warning
 from tracker.clusternet.nat64 import is_clat
 from tracker.clusternet.primary import Primary, excluder, exclusion_finding
 from tracker.clusternet.ranges import IPNetwork, Range, inside
-from tracker.model import FAMILIES, Reject, Tier
+from tracker.model import FAMILIES, Criterion, Reject
+from tracker.policy.criteria import describe_row
 from tracker.policy.defaults import EXCLUDED_KINDS, EXCLUDED_NAMES
 from tracker.session import NODE
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from tracker.clusternet.finding import Finding
     from tracker.config import Config
-    from tracker.model import Row
+    from tracker.model import Choice, PolicyTable, Row
     from tracker.session import Session
 
 _IFF_UP, _IFF_LOOPBACK = 0x1, 0x8
@@ -46,11 +48,27 @@ _EXCLUDED = {Reject.EXCLUDED_ADDRESS, Reject.EXCLUDED_NETWORK, Reject.EXCLUDED_I
 LINKS_SHOWN = 3
 
 
+class Selected(NamedTuple):
+    """What a selection makes of a host."""
+
+    name: str
+    """NODE = the node's own."""
+    primaries: dict[str, Primary]
+    """By family; families without one are not there."""
+    rows: dict[str, list[Row]]
+    """All addresses as it judges them."""
+    unexcluded: dict[str, Row]
+    """The best ones if the configuration excluded nothing."""
+    why: dict[str, str]
+    """Why it has that address, or none, by family."""
+
+
 class Facts(NamedTuple):
     """A host as `check` sees it."""
 
-    primaries: dict[str, Primary]
-    """By family; families without one are not there."""
+    hostname: str
+    node: Selected
+    named: tuple[Selected, ...]
     present: tuple[str, ...]
     """Families in which some address would do, wanted or not."""
     connected: list[Range]
@@ -58,71 +76,117 @@ class Facts(NamedTuple):
     addresses: frozenset[str]
     clat: tuple[str, ...]
     """Links of a CLAT."""
-    rows: dict[str, list[Row]]
-    """As the node's selection judges them."""
-    unexcluded: dict[str, Row]
-    """The best ones if the configuration excluded nothing."""
+
+    @property
+    def primaries(self) -> dict[str, Primary]:
+        """The node's own, by family."""
+        return self.node.primaries
 
 
 def read(session: Session) -> Facts:
     """The facts; the session is of no use for selections afterwards."""
-    engine = session.engine
-    index = list(session.policies).index(NODE)
-    choices = session.decision().choices
-    rows = {family: engine.rows(index, family) for family in FAMILIES}
-    links = _links(engine.snapshot())
-    primaries = {}
-    for family, choice in choices.items():
-        own = (
-            r for r in rows[family] if (r.address, r.ifindex) == (choice.address, choice.ifindex)
-        )
-        if (row := next(own, None)) is not None:
-            primaries[family] = _primary(row)
-    policy = session.policies[NODE]
-    everybody = policy._replace(
-        families=FAMILIES, exclude=(), exclude_names=EXCLUDED_NAMES, keep_names=()
-    )
-    engine.set_policy(index, policy._replace(families=FAMILIES))
-    present = tuple(family for family in FAMILIES if _best(engine.rows(index, family)))
-    engine.set_policy(index, everybody)
-    best = {family: _best(engine.rows(index, family)) for family in FAMILIES}
-    every = [row for family in FAMILIES for row in rows[family]]
+    links = _links(session.engine.snapshot())
+    choices = {NODE: session.decision().choices, **session.decision().selections}
+    node, *named = (_selected(session, name, choices[name], links) for name in session.policies)
+    index, policy = session.index(NODE), session.policies[NODE]
+    session.engine.set_policy(index, policy._replace(families=FAMILIES))
+    present = tuple(family for family in FAMILIES if _best(session.engine.rows(index, family)))
+    every = [row for family in FAMILIES for row in node.rows[family]]
     return Facts(
-        primaries=primaries,
+        hostname=session.hostname,
+        node=node,
+        named=tuple(named),
         present=present,
         connected=_connected(every, links),
         addresses=frozenset(row.address for row in every),
         clat=_clat(every, links),
-        rows=rows,
-        unexcluded={family: row for family, row in best.items() if row is not None},
     )
 
 
-def exclusions(facts: Facts, config: Config, published: Mapping[str, str]) -> list[Finding]:
-    """Exclusions of the configuration that hit a primary; `published`: what a daemon has published,
-    by family.
-    """
+def _selected(
+    session: Session, name: str, choices: Mapping[str, Choice], links: Mapping[int, Link]
+) -> Selected:
+    engine, index = session.engine, session.index(name)
+    rows = {family: engine.rows(index, family) for family in FAMILIES}
+    policy = session.policies[name]
+    primaries = {}
+    for family, choice in choices.items():
+        at = (choice.address, choice.ifindex)
+        row = next((row for row in rows[family] if (row.address, row.ifindex) == at), None)
+        if row is not None:
+            primaries[family] = _primary(row, name, uplink=_on_uplink(policy, row, links))
+    unexcluded = policy._replace(families=FAMILIES, exclude=(), exclude_names=EXCLUDED_NAMES)
+    engine.set_policy(index, unexcluded)
+    best = {family: _best(engine.rows(index, family)) for family in FAMILIES}
+    return Selected(
+        name=name,
+        primaries=primaries,
+        rows=rows,
+        unexcluded={family: row for family, row in best.items() if row is not None},
+        why={family: choice.reason for family, choice in choices.items()},
+    )
+
+
+def _on_uplink(policy: PolicyTable, row: Row, links: Mapping[int, Link]) -> bool:
+    """Whether a default route leads out over its link, or names it; over lo all of them do."""
+    if row.reject is not Reject.NONE:
+        return False
+    link = links.get(row.ifindex)
+    is_loopback = link is not None and bool(link.flags & _IFF_LOOPBACK)
+    return is_loopback or describe_row(policy, row)[Criterion.DEFAULT_ROUTE.label] is not None
+
+
+def without_address(facts: Facts) -> list[Finding]:
+    """Named selections that have no address at all."""
     found = []
-    for family in config.families:
-        now = facts.primaries.get(family)
-        instead = now.address if now is not None else None
-        by_address = {row.address: row for row in facts.rows[family]}
-        hit = set()
-        if row := by_address.get(published.get(family, "")):
-            hit.add(row.address)
-            found += _exclusion(row, config, instead, published=True)
-        best = facts.unexcluded.get(family)
-        if best is not None and best.address not in {instead, *hit}:
-            row = by_address[best.address]
-            found += _exclusion(row, config, instead, published=False)
+    for selected in facts.named:
+        if not selected.primaries:
+            why = "; ".join(f"{family}: {reason}" for family, reason in selected.why.items())
+            text = (
+                f"selection {selected.name} has no address ({why}); "
+                f"see `addrtracker explain --selection {selected.name}`"
+            )
+            found.append(warning("selection-empty", text, selection=selected.name))
     return found
 
 
-def _exclusion(row: Row, config: Config, instead: str | None, *, published: bool) -> list[Finding]:
+def exclusions(
+    facts: Facts, config: Config, published: Mapping[tuple[str, str], str]
+) -> list[Finding]:
+    """Exclusions of the configuration that hit a primary or the address of a named selection;
+    `published`: what a daemon has published, by selection and family.
+    """
+    found = []
+    for selected in (facts.node, *facts.named):
+        for family in config.families:
+            before = published.get((selected.name, family), "")
+            found += _exclusions(selected, family, config, before)
+    return found
+
+
+def _exclusions(selected: Selected, family: str, config: Config, before: str) -> list[Finding]:
+    now = selected.primaries.get(family)
+    instead = now.address if now is not None else None
+    by_address = {row.address: row for row in selected.rows[family]}
+    found, hit = [], set()
+    if row := by_address.get(before):
+        hit.add(row.address)
+        found += _exclusion(row, selected.name, config, instead, published=True)
+    best = selected.unexcluded.get(family)
+    if best is not None and best.address not in {instead, *hit}:
+        row = by_address[best.address]
+        found += _exclusion(row, selected.name, config, instead, published=False)
+    return found
+
+
+def _exclusion(
+    row: Row, selection: str, config: Config, instead: str | None, *, published: bool
+) -> list[Finding]:
     if row.reject not in _EXCLUDED:
         return []
     by = excluder(row.address, row.interface, excluding(config), config.exclude.interfaces)
-    return [exclusion_finding(_primary(row), by, instead, published=published)] if by[0] else []
+    was = _primary(row, selection, uplink=False)
+    return [exclusion_finding(was, by, instead, published=published)] if by[0] else []
 
 
 def excluding(config: Config) -> dict[str, Sequence[str]]:
@@ -144,9 +208,8 @@ def _best(rows: list[Row]) -> Row | None:
     return rows[0] if rows and rows[0].rank else None
 
 
-def _primary(row: Row) -> Primary:
-    uplink = row.tier in {Tier.ROUTE, Tier.LOOPBACK} and row.reject is Reject.NONE
-    return Primary(row.family, row.address, row.interface, uplink)
+def _primary(row: Row, selection: str, *, uplink: bool) -> Primary:
+    return Primary(row.family, row.address, row.interface, uplink, selection)
 
 
 def _connected(rows: list[Row], links: Mapping[int, Link]) -> list[Range]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network
@@ -22,6 +23,7 @@ from tracker.model import IPV4, IPV6
 _FIB_MATCH = 0x2000
 """RTM_F_FIB_MATCH: answer with the route that matches, not with what comes of it."""
 _RTN_LOCAL = 2
+_NO_LINK = (1 << 31) - 1
 
 _PROBES = {
     IPV4: ("203.0.113.1", "198.51.100.1", "192.0.2.1", "192.88.99.2"),
@@ -34,6 +36,7 @@ _NO_WAY = {
     errno.EHOSTUNREACH: "the route is unreachable",
     errno.EACCES: "the route is prohibited",
     errno.EINVAL: "the route is a blackhole",
+    errno.ENODEV: "there is no such VRF",
 }
 _ROUTES4 = "/proc/thread-self/net/route"
 _ROUTES6 = "/proc/thread-self/net/ipv6_route"
@@ -57,20 +60,24 @@ class Kernel:
         """Free the socket."""
         self._ipr.close()
 
-    def lookup(self, destination: str, primary: str | None) -> Lookup:
-        """How this host would send to an address, by itself and from its primary address."""
+    def lookup(self, destination: str, primary: str | None, vrf: str = "") -> Lookup:
+        """How this host would send to an address, by itself and from its primary address; within a
+        VRF if one is named.
+        """
         family = family_of(destination)
+        within = _within(vrf)
         try:
-            [answer] = self._get(destination)
+            [answer] = self._get(destination, **within)
         except NetlinkError as error:
             return Lookup(destination, family, "", (), (), _why(error))
         attributes = dict(answer["attrs"])
-        ways, named = self._ways(destination, attributes)
+        ways, named = self._ways(destination, attributes, **within)
         answers = ways
         if primary is not None and primary != attributes.get("RTA_PREFSRC"):
             try:
-                [from_primary] = self._get(destination, src=primary)
-                answers, _ = self._ways(destination, dict(from_primary["attrs"]), src=primary)
+                [from_primary] = self._get(destination, src=primary, **within)
+                found = dict(from_primary["attrs"])
+                answers, _ = self._ways(destination, found, src=primary, **within)
             except NetlinkError:
                 answers = ()
         return Lookup(
@@ -83,15 +90,15 @@ class Kernel:
             varies=len(ways) > 1 and not named,
         )
 
-    def default(self, family: str, primary: str | None) -> Lookup | None:
+    def default(self, family: str, primary: str | None, vrf: str = "") -> Lookup | None:
         """How this host would send to where only a default route leads; None = nowhere."""
-        matches = ((self._match(probe), probe) for probe in _PROBES[family])
+        matches = ((self._match(probe, **_within(vrf)), probe) for probe in _PROBES[family])
         lengths = [(match[0], probe) for match, probe in matches if match is not None]
         if not lengths:
             return None
         # Half-defaults of VPNs (0.0.0.0/1) count, networks of documentation in a laboratory do not.
         length, probe = min(lengths, key=lambda pair: pair[0])
-        return self.lookup(probe, primary) if length <= 1 else None
+        return self.lookup(probe, primary, vrf) if length <= 1 else None
 
     def _get(self, destination: str, **values: Any) -> Any:
         return self._ipr.route("get", dst=destination, **values)
@@ -127,6 +134,16 @@ class Kernel:
             except (NetlinkError, ValueError, KeyError):
                 self._names[ifindex] = f"if{ifindex}"
         return self._names[ifindex]
+
+
+def _within(vrf: str) -> dict[str, int]:
+    """What makes a look-up one within a VRF, "" = none; one that is not there leads nowhere."""
+    if not vrf:
+        return {}
+    try:
+        return {"oif": socket.if_nametoindex(vrf)}
+    except OSError:
+        return {"oif": _NO_LINK}
 
 
 def _why(error: NetlinkError) -> str:

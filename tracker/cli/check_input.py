@@ -1,28 +1,45 @@
-"""What `check` is given: options that hold networks, files of other clusters' ranges."""
+"""What `check` is told: by options, by the configuration, by files of other clusters' ranges."""
 
 from __future__ import annotations
 
 import os
-from ipaddress import IPv6Network, ip_network
+from collections.abc import Callable, Iterable
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, NamedTuple
 
-from tracker.address import network_text, parse, parse_network, text
+from tracker import values
 from tracker.capture.fields import as_text, read_bytes
-from tracker.clusternet.nat64 import LENGTHS
+from tracker.clusternet.proposal import usual
 from tracker.clusternet.ranges import IPNetwork, Range, family_of
 from tracker.errors import InputError, UsageError
-from tracker.printable import printable
+from tracker.model import IPV4, IPV6
+from tracker.printable import quoted
+from tracker.session import NODE
 
 if TYPE_CHECKING:
     from tracker.cli.options import Arguments, Option
+    from tracker.config import Config
+
+
+NETWORKS = "networks such as 10.0.0.0/8"
+PEERS = "IP addresses of other hosts, or NAME=ADDRESS for the selection NAME"
+NAT64 = "IPv6 prefixes of /32, /40, /48, /56, /64 or /96 (RFC 6052)"
+
+
+class Named(NamedTuple):
+    """Values, and the option or the key of the configuration that they come from."""
+
+    source: str
+    networks: tuple[IPNetwork, ...] = ()
 
 
 class Request(NamedTuple):
-    """What the command line asks for."""
+    """What is to be looked at, by the command line and the configuration."""
 
-    nodes: tuple[IPNetwork, ...]
+    nodes: Named
     others: list[Range]
-    peers: tuple[str, ...]
+    peers: dict[str, tuple[str, ...]]
+    """By selection, NODE = the node's own."""
     ipv6: str
     masks: dict[str, int]
     free: int
@@ -30,7 +47,7 @@ class Request(NamedTuple):
     within: tuple[IPNetwork, ...]
     most: int
     """How many of them."""
-    nat64: tuple[IPv6Network, ...]
+    nat64: Named
     dns64: bool
     pref64: int
     """Seconds; 0 = do not wait."""
@@ -38,71 +55,107 @@ class Request(NamedTuple):
 
 def network(value: str) -> IPNetwork:
     """A network as everywhere in the configuration. Raises ValueError."""
-    return ip_network(network_text(parse_network(value)))
+    return ip_network(values.network(value))
 
 
-def networks(arguments: Arguments, option: Option) -> tuple[IPNetwork, ...]:
-    """The networks of an option. Raises UsageError."""
+def networks(texts: Iterable[str]) -> tuple[IPNetwork, ...]:
+    """Networks of the configuration."""
+    return tuple(map(ip_network, texts))
+
+
+def given(
+    arguments: Arguments, option: Option, parse: Callable[[object], str], allowed: str
+) -> tuple[str, ...]:
+    """The values of an option, read as the same key of the configuration is. Raises UsageError."""
     found = []
     for value in arguments.values(option.name):
         try:
-            found.append(network(value))
+            found.append(parse(value))
         except ValueError as error:
-            raise _wrong(option, error, "networks such as 10.0.0.0/8") from None
-    return tuple(found)
+            raise wrong(option, str(error) or quoted(value), allowed) from None
+    return tuple(dict.fromkeys(found))
 
 
-def addresses(arguments: Arguments, option: Option) -> tuple[str, ...]:
-    """The addresses of an option, in canonical text. Raises UsageError."""
-    found = []
-    for value in arguments.values(option.name):
-        try:
-            found.append(text(parse(value)))
-        except ValueError as error:
-            raise _wrong(option, error, "IP addresses") from None
-    return tuple(found)
+def named(
+    arguments: Arguments,
+    option: Option,
+    parse: Callable[[object], str],
+    allowed: str,
+    configured: tuple[str, Iterable[str]],
+) -> Named:
+    """What an option says, else what a key does. Raises UsageError."""
+    if arguments.flag(option.name):
+        return Named(option.name, networks(given(arguments, option, parse, allowed)))
+    key, texts = configured
+    return Named(key, networks(texts))
 
 
-def node_masks(arguments: Arguments, option: Option) -> dict[str, int]:
+def peers(arguments: Arguments, option: Option, config: Config) -> dict[str, tuple[str, ...]]:
+    """What each selection is to be the source towards: what its mode asks the way to, too.
+
+    Raises UsageError.
+    """
+    asked = config.check.peers
+    if arguments.flag(option.name):
+        asked = given(arguments, option, values.peer, PEERS)
+    found = {NODE: [*config.select.route_to]}
+    found |= {name: [*select.route_to] for name, select in config.selections.items()}
+    for peer in asked:
+        name, _, address = peer.rpartition("=")
+        if name not in found:
+            known = ", ".join(config.selections) or "none is configured"
+            raise wrong(
+                option, f'there is no selection "{quoted(name)}"', f"NAME=ADDRESS of {known}"
+            )
+        found[name].append(address)
+    return {name: tuple(dict.fromkeys(each)) for name, each in found.items()}
+
+
+def node_masks(arguments: Arguments, option: Option, config: Config) -> dict[str, int]:
     """Prefix lengths by family: up to 32 is IPv4. Raises UsageError."""
-    found = {}
-    for value in arguments.values(option.name):
-        length = prefix_length(value, option)
-        found["ipv4" if length <= 32 else "ipv6"] = length
-    return found
+    lengths = config.check.node_mask
+    if arguments.flag(option.name):
+        lengths = tuple(prefix_length(v, option) for v in arguments.values(option.name))
+        try:
+            values.node_masks(list(lengths))
+        except ValueError as error:
+            raise wrong(option, error, "one for each family") from None
+    return {IPV4 if length <= 32 else IPV6: length for length in lengths}
 
 
 def prefix_length(value: str, option: Option) -> int:
     """ "/24" or "24". Raises UsageError."""
     digits = value.removeprefix("/")
-    if not digits.isascii() or not digits.isdigit() or not 1 <= int(digits) <= 128:
-        raise _wrong(option, value, "a prefix length such as /24 or /64")
+    if not _is_number(digits, 128):
+        raise wrong(option, quoted(value), "a prefix length such as /24 or /64")
     return int(digits)
 
 
 def whole_number(value: str, option: Option, most: int) -> int:
     """A number from 1. Raises UsageError."""
-    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= most:
-        raise _wrong(option, value, f"1 to {most}")
+    if not _is_number(value, most):
+        raise wrong(option, quoted(value), f"1 to {most}")
     return int(value)
 
 
-def nat64(arguments: Arguments, option: Option) -> tuple[IPv6Network, ...]:
-    """Prefixes of NAT64. Raises UsageError."""
-    found = []
-    for prefix in networks(arguments, option):
-        if not isinstance(prefix, IPv6Network) or prefix.prefixlen not in LENGTHS:
-            lengths = ", ".join(f"/{length}" for length in LENGTHS)
-            raise _wrong(option, str(prefix), f"IPv6 prefixes of {lengths} (RFC 6052)")
-        found.append(prefix)
-    return tuple(found)
+def _is_number(text: str, most: int) -> bool:
+    """Python refuses to read a number of thousands of digits."""
+    fits = len(text) <= len(str(most))
+    return fits and text.isascii() and text.isdigit() and 1 <= int(text) <= most
 
 
-def others(arguments: Arguments, option: Option) -> list[Range]:
+def others(arguments: Arguments, option: Option, config: Config) -> list[Range]:
     """Ranges of other clusters: each value is a network or a file of them.
 
     Raises UsageError, InputError.
     """
+    if not arguments.flag(option.name):
+        by_name = config.networks.others.items()
+        return [
+            Range("other", network, f"cluster {name}")
+            for name, texts in by_name
+            for network in networks(texts)
+        ]
     found = []
     for value in arguments.values(option.name):
         try:
@@ -110,7 +163,7 @@ def others(arguments: Arguments, option: Option) -> list[Range]:
         except ValueError as error:
             if value != "-" and not os.path.exists(value):
                 line = f"{error}, and there is no such file"
-                raise _wrong(option, line, "networks, and files of them") from None
+                raise wrong(option, line, "networks, and files of them") from None
             found += _file(value)
     return found
 
@@ -127,22 +180,33 @@ def _file(path: str) -> list[Range]:
                 found.append(Range("other", network(word), source))
             except ValueError as error:
                 raise InputError(
-                    f"{path}: line {number}: {printable(str(error))}; allowed: networks, after "
+                    f"{path}: line {number}: {error}; allowed: networks, after "
                     "the name of their cluster if there is one"
                 ) from None
     return found
 
 
-def within(arguments: Arguments, option: Option, length: int) -> tuple[IPNetwork, ...]:
-    """Networks in which to look for free ranges of a prefix length. Raises UsageError."""
-    found = networks(arguments, option)
-    for outer in found:
+def free(arguments: Arguments, option: Option, within: Option) -> tuple[int, tuple[IPNetwork, ...]]:
+    """The wanted prefix length, 0 = none is, and where to look. Raises UsageError."""
+    value = arguments.value(option.name)
+    if not value:
+        return 0, ()
+    length = prefix_length(value, option)
+    outers = networks(given(arguments, within, values.network, NETWORKS))
+    for outer in outers:
         if not outer.prefixlen <= length <= outer.max_prefixlen:
-            raise _wrong(
-                option, f"{outer}: no /{length} of {family_of(outer)} lies in it", "larger networks"
-            )
-    return found
+            what = f"{outer}: no /{length} of {family_of(outer)} lies in it"
+            raise wrong(within, what, "larger networks")
+    if not outers and not any(outer.prefixlen <= length for outer in usual(length, 0)):
+        raise wrong(
+            option,
+            f"/{length}: nothing of that size is searched without {within.name}",
+            "/8 to /32 for private networks, /48 to /128 for unique local ones, or with "
+            f"{within.name} any",
+        )
+    return length, outers
 
 
-def _wrong(option: Option, what: object, allowed: str) -> UsageError:
+def wrong(option: Option, what: object, allowed: str) -> UsageError:
+    """For raising: what is wrong with an option, and what is allowed."""
     return UsageError(f"check: {option.name}: {what}; allowed: {allowed}")

@@ -20,6 +20,8 @@ class Report(NamedTuple):
     """The file; None = defaults."""
     hostname: str
     primary: dict[str, Primary | None]
+    selections: dict[str, dict[str, Primary]]
+    """The addresses of named ones, by family."""
     findings: list[Finding]
     stage: Stage
     free: list[IPNetwork] | None
@@ -37,6 +39,10 @@ class Report(NamedTuple):
             "configuration": self.configuration,
             "hostname": self.hostname,
             "primary": {f: p.address if p is not None else None for f, p in self.primary.items()},
+            "selections": {
+                name: {f: p[f].address if f in p else None for f in self.primary}
+                for name, p in self.selections.items()
+            },
             "counts": {severity.value: self.count(severity) for severity in Severity},
             "findings": [finding._asdict() for finding in self.findings],
             "stage": self.stage.as_json(),
@@ -51,9 +57,10 @@ def print_report(report: Report) -> None:
 
     out = console()
     out.print(report.hostname, style="bold")
-    for family, primary in report.primary.items():
-        if primary is not None:
-            out.print(f"{family} primary {primary.address} on {primary.interface}", soft_wrap=True)
+    own = [primary for primary in report.primary.values() if primary is not None]
+    named = [each for primaries in report.selections.values() for each in primaries.values()]
+    for each in (*own, *named):
+        out.print(f"{each.role} {each.address} on {each.interface}", soft_wrap=True)
     out.print(f"configuration: {report.configuration or 'defaults'}", soft_wrap=True)
     for finding in report.findings:
         line = f"{finding.severity.value:<7}  {finding.code}: {finding.text}"

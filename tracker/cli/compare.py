@@ -69,7 +69,7 @@ def run(arguments: Arguments) -> int:
     if files := arguments.values("--from"):
         from tracker.cli.play import play  # noqa: PLC0415 - only for files
 
-        played = play(files, config, arguments)
+        played = play(files, config, arguments, look=True)
         decision = played.session.decision()
         host = played_host(played)
     else:

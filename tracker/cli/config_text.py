@@ -54,12 +54,17 @@ def to_toml(config: Config) -> str:
 
 def _table(name: str, values: Mapping[str, Any]) -> list[str]:
     scalars = {key: value for key, value in values.items() if not isinstance(value, dict)}
-    lines = ["", f"[{name}]"] if scalars else []
-    lines += [f"{key} = {_scalar(value)}" for key, value in scalars.items()]
+    lines = ["", f"[{name}]"] if scalars or not values else []
+    lines += [f"{_key(key)} = {_scalar(value)}" for key, value in scalars.items()]
     for key, value in values.items():
         if isinstance(value, dict):
             lines += _table(f"{name}.{key}", value)
     return lines
+
+
+def _key(name: str) -> str:
+    """In quotes where it has a dot, as names of clusters may."""
+    return _scalar(name) if "." in name else name
 
 
 def _plain(name: str, value: Any) -> Any:

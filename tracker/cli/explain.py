@@ -11,6 +11,7 @@ from tracker.cli.output import print_json, wants_table
 from tracker.errors import UsageError
 from tracker.model import Criterion, Reject
 from tracker.policy.criteria import describe_row, winner_reason
+from tracker.printable import quoted
 from tracker.session import NODE
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def run(arguments: Arguments) -> int:
     if files := arguments.values("--from"):
         from tracker.cli.play import play  # noqa: PLC0415 - only for files
 
-        played = play(files, config, arguments)
+        played = play(files, config, arguments, look=True)
         session, once = played.session, _is_snapshot(played.given)
     else:
         session, once = look(arguments, config), True
@@ -76,7 +77,9 @@ def _selection(arguments: Arguments, session: Session) -> str:
     name = arguments.value(SELECTION.name, NODE)
     if name not in session.policies:
         known = ", ".join(filter(None, session.policies)) or "none is configured"
-        raise UsageError(f"explain: {SELECTION.name} {name}: no such selection; allowed: {known}")
+        raise UsageError(
+            f"explain: {SELECTION.name} {quoted(name)}: no such selection; allowed: {known}"
+        )
     return name
 
 

@@ -14,6 +14,7 @@ from tracker.cli.options import Arguments, Option
 from tracker.engine.base import NEVER
 from tracker.errors import UsageError
 from tracker.model import NANOSECONDS
+from tracker.printable import quoted
 from tracker.signals import taken
 
 if TYPE_CHECKING:
@@ -115,5 +116,5 @@ def _number(arguments: Arguments, option: Option) -> float | None:
         number = 0
     if not 0 < number < 1e9:
         allowed = "a whole number of 1 or more" if whole else "a number of seconds above 0"
-        raise UsageError(f"{option.name} {text}; allowed: {allowed}")
+        raise UsageError(f"{option.name} {quoted(text)}; allowed: {allowed}")
     return number

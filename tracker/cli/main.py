@@ -18,6 +18,7 @@ import tracker
 from tracker.cli.options import Arguments, nearest, parse, usage
 from tracker.cli.output import warn
 from tracker.errors import TrackerError, UnsupportedError, UsageError
+from tracker.printable import quoted
 
 COMMANDS = {
     "show": "the node document: the primary addresses now",
@@ -89,7 +90,7 @@ def _run(argv: list[str]) -> int:
         print(f"addrtracker {tracker.__version__}")
         return 0
     if name not in COMMANDS:
-        raise UsageError(f"{name}: unknown command{nearest(name, COMMANDS)}")
+        raise UsageError(f"{quoted(name)}: unknown command{nearest(name, COMMANDS)}")
     command = import_module(f"tracker.cli.{name}")
     arguments: Arguments = parse(name, command.OPTIONS, command.WORDS, argv[1:])
     if arguments.flag("--help"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tracker.errors import UsageError
+from tracker.printable import QUOTED_MOST, quoted
 
 
 class Option:
@@ -71,7 +72,7 @@ HELP = Option("--help", "say this")
 CONFIG = Option("--config", "configuration (default: /etc/addrtracker.toml, if there)", "FILE")
 NETNS = Option("--netns", "look into this network namespace", "NAME")
 OUTPUT = Option("--output", "a table (default on a terminal) or JSON", choices=("table", "json"))
-LOCAL = Option("--local", "do not ask a running daemon")
+LOCAL = Option("--local", "look for itself, never ask a daemon; today that is always so")
 FROM = Option(
     "--from",
     "a snapshot, case, recording or `ip -json` output; - is a pipe",
@@ -109,12 +110,12 @@ def parse(
         name, equals, value = word.partition("=")
         option = known.get(name)
         if option is None:
-            raise UsageError(f"{command}: {name}: unknown option{nearest(name, known)}")
+            raise UsageError(f"{command}: {quoted(name)}: unknown option{nearest(name, known)}")
         found.add(option, _values(command, option, [value] if equals else None, rest))
     least, most, what = words
     if not least <= len(found.words) <= most and not found.flag("--help"):
         if len(found.words) > most:
-            extra = found.words[most]
+            extra = quoted(found.words[most])
             allowed = f"at most {most}: {what}" if most else "options only"
             raise UsageError(f"{command}: {extra}: too much; allowed: {allowed}")
         raise UsageError(f"{command}: {what} is missing")
@@ -135,7 +136,7 @@ def _values(command: str, option: Option, given: list[str] | None, rest: list[st
     for value in given:
         if option.choices and value not in option.choices:
             allowed = ", ".join(option.choices)
-            raise UsageError(f"{command}: {option.name} {value}; allowed: {allowed}")
+            raise UsageError(f"{command}: {option.name} {quoted(value)}; allowed: {allowed}")
     return given
 
 
@@ -143,7 +144,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """What was probably meant, else what is allowed, for the end of a message."""
     import difflib  # noqa: PLC0415 - only for the message
 
-    near = difflib.get_close_matches(name, list(known), 1, 0.6)
+    near = difflib.get_close_matches(name[:QUOTED_MOST], list(known), 1, 0.6)
     return f"; the nearest is {near[0]}" if near else f"; allowed: {', '.join(known)}"
 
 

@@ -18,7 +18,7 @@ from tracker.configfile import from_data
 from tracker.decision import Remembered
 from tracker.engine.base import NEVER
 from tracker.guidance import Helpers
-from tracker.lastrun import LastRun
+from tracker.lastrun import INSTANT, LastRun
 from tracker.model import Change, Scope
 from tracker.session import NODE, Session
 
@@ -57,12 +57,16 @@ class _Published:
         """A replay leaves nothing behind."""
 
 
-def play(files: list[str], config: Config, arguments: Arguments) -> Played:
-    """Play files to their end. Raises InputError, ConfigError."""
+def play(files: list[str], config: Config, arguments: Arguments, *, look: bool = False) -> Played:
+    """Play files to their end. Raises InputError, ConfigError.
+
+    `look`: what counts is that end. A recording ends when somebody ended it, perhaps before an
+    answer had settled, so there the answer follows the ranking at once, as for a look at a host.
+    """
     given = load(files)
     engine = make_engine(arguments.value("--engine", "auto"))
     source: CaseSource | RecordingSource
-    memory, helpers = None, Helpers()
+    memory, helpers, wanted = None, Helpers(), None
     if isinstance(given, Case):
         clock = VirtualClock()
         source = CaseSource(engine, clock, given)
@@ -81,8 +85,15 @@ def play(files: list[str], config: Config, arguments: Arguments) -> Played:
         hostname, said = given.head.hostname, list(given.warnings)
         # Its audits are in it, and a time in it may be years away.
         config = config._replace(capture=config.capture._replace(audit=0))
+        wanted = INSTANT if look else None
     session = follow.session(
-        source, config, clock, hostname=hostname, memory=memory, helpers=helpers
+        source,
+        config,
+        clock,
+        wanted=wanted,
+        hostname=hostname,
+        memory=memory,
+        helpers=helpers,
     )
     changes: list[tuple[float, Change]] = []
 

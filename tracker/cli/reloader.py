@@ -93,12 +93,12 @@ def _differences(
     before: dict[str, Any], after: dict[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, object, object]]:
     """Keys whose values differ, tables taken apart, but for those of named selections."""
-    for name, new in after.items():
-        old = before.get(name, {})
+    for name in dict.fromkeys((*before, *after)):
+        old, new = before.get(name), after.get(name)
         if name == "selections" and not prefix:
             continue
-        if isinstance(new, dict):
-            yield from _differences(old, new, f"{prefix}{name}.")
+        if isinstance(old, dict) or isinstance(new, dict):
+            yield from _differences(old or {}, new or {}, f"{prefix}{name}.")
         elif old != new:
             yield f"{prefix}{name}", old, new
 

@@ -42,7 +42,7 @@ def run(arguments: Arguments) -> int:
     if files := arguments.values("--from"):
         from tracker.cli.play import play  # noqa: PLC0415 - only for files
 
-        played = play(files, config, arguments)
+        played = play(files, config, arguments, look=True)
         config, session = played.config, played.session
     else:
         session = look(arguments, config)
@@ -50,16 +50,19 @@ def run(arguments: Arguments) -> int:
     document = node_document(decision, config.networks, request.preferred)
     if not request.plain:
         document = _formed(document, request, config, session, played)
-    if wants_table(arguments):
+    # Where the kubelet decides, or is told, our own answer is not what the node gets.
+    own = request.form != show_request.KUBELET and request.node_ips is None
+    lines = missing(config, decision) if own else []
+    if arguments.flag(show_request.PATCH.name):
+        if not lines:  # nobody shall take away what a node has
+            print_json(_patch(document))
+    elif wants_table(arguments):
         from tracker.cli.show_table import print_document  # noqa: PLC0415 - JSON needs none
 
         lists = not request.plain or arguments.flag(show_request.PREFERRED.name)
         print_document(document, _reasons(decision), lists=lists)
     else:
         print_json(document)
-    # Where the kubelet decides, or is told, our own answer is not what the node gets.
-    own = request.form != show_request.KUBELET and request.node_ips is None
-    lines = missing(config, decision) if own else []
     for line in lines:
         warn(line)
     return 1 if lines else 0
@@ -81,6 +84,14 @@ def _formed(
     index = list(session.policies).index(NODE)
     rows = {row.address: row for family in FAMILIES for row in session.engine.rows(index, family)}
     return formed(document, request, Surroundings(Scopes(config.networks), rows, host))
+
+
+def _patch(document: dict[str, Any]) -> dict[str, Any]:
+    from tracker.nodeip.addresses import NodeAddress, status_patch  # noqa: PLC0415 - few ask for it
+
+    addresses = (NodeAddress(entry["type"], entry["address"]) for entry in document["addresses"])
+    body: dict[str, Any] = status_patch(addresses)["body"]
+    return body
 
 
 def _reasons(decision: Decision) -> dict[str, dict[str, str]]:

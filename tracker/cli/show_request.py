@@ -9,6 +9,7 @@ from tracker.cli.output import warn
 from tracker.errors import InputError, UsageError
 from tracker.nodeip.addresses import EXTERNAL_IP, INTERNAL_IP, PREFERRED_TYPES, NodeAddress
 from tracker.nodeip.arguments import NodeIPError, parse_argument, sloppy_ip
+from tracker.printable import quoted
 
 if TYPE_CHECKING:
     from tracker.capture.fields import Fields
@@ -31,7 +32,8 @@ PROVIDER = Option(
     "FILE",
 )
 NODE_IP = Option("--node-ip", "the kubelet's flag (default: the primary addresses)", "IP[,IP]")
-OPTIONS = (AS, PREFERRED, PROVIDER, NODE_IP)
+PATCH = Option("--status-patch", "a patch of Node.status with the addresses, for kubectl patch")
+OPTIONS = (AS, PREFERRED, PROVIDER, NODE_IP, PATCH)
 
 
 class Request(NamedTuple):
@@ -76,7 +78,7 @@ def _types(arguments: Arguments) -> tuple[str, ...]:
     for kind in types:
         if kind not in PREFERRED_TYPES:
             allowed = ", ".join(PREFERRED_TYPES)
-            raise UsageError(f'show: {PREFERRED.name}: "{kind}"; allowed: {allowed}')
+            raise UsageError(f'show: {PREFERRED.name}: "{quoted(kind)}"; allowed: {allowed}')
     return types
 
 
@@ -88,7 +90,9 @@ def _node_ips(arguments: Arguments, *, provider: bool) -> tuple[str, ...] | None
     except NodeIPError as error:
         raise UsageError(f"show: {NODE_IP.name}: {error}") from None
     for item in found.invalid:
-        warn(f'show: {NODE_IP.name}: "{item}" is no address and left out, as by the kubelet')
+        warn(
+            f'show: {NODE_IP.name}: "{quoted(item)}" is no address and left out, as by the kubelet'
+        )
     return found.ips
 
 

@@ -131,7 +131,7 @@ def _wrong_scope(use: str, network: IPNetwork, required: str) -> Finding:
     shown = str(network.network_address if use == "primary" else network)
     text = (
         f"{use} {shown}: {_SPOKEN[_REVERSE[required]]}, where {_SPOKEN[required]} addresses are "
-        f"required (--ipv6 {required}); use a {_SPOKEN[required]} range"
+        f"required (check.ipv6 or --ipv6); use a {_SPOKEN[required]} range"
     )
     return error(code, text, use=use, network=shown)
 

@@ -16,13 +16,24 @@ STRICT = 1
 
 
 class Primary(NamedTuple):
-    """A primary address and where it is."""
+    """A primary address and where it is, or that of a named selection."""
 
     family: str
     address: str
     interface: str
     on_uplink: bool
     """A default route leads out over its link, or names it."""
+    selection: str = ""
+    """"" = the node's own."""
+
+    @property
+    def role(self) -> str:
+        """What it is, for people."""
+        return _role(self.family, self.selection)
+
+
+def _role(family: str, selection: str) -> str:
+    return f"{family} address of selection {selection}" if selection else f"{family} primary"
 
 
 class Lookup(NamedTuple):
@@ -61,7 +72,7 @@ def internet_findings(
             continue
         known = any(inside(network, outer) for outer in own)
         text = (
-            f"{primary.family} primary {primary.address} on {primary.interface} is a public "
+            f"{primary.role} {primary.address} on {primary.interface} is a public "
             "address, not behind NAT: unless something filters on the way, the Internet reaches "
             "all that listens on it (kubelet, node ports, SSH)"
         )
@@ -72,9 +83,12 @@ def internet_findings(
 
 
 def source_findings(
-    primaries: Mapping[str, Primary], default: Iterable[Lookup], peers: Iterable[Lookup]
+    primaries: Mapping[str, Primary],
+    default: Iterable[Lookup],
+    peers: Iterable[Lookup],
+    selection: str = "",
 ) -> list[Finding]:
-    """Where this host would not speak from its primary address."""
+    """Where this host would not speak from its primary address, or from that of a selection."""
     found = []
     for lookup in default:
         primary = primaries.get(lookup.family)
@@ -97,30 +111,31 @@ def source_findings(
             )
             found.append(warning("source-default", text, **_data(primary), **_lookup(lookup)))
     for lookup in peers:
-        found += _peer(primaries.get(lookup.family), lookup)
+        found += _peer(primaries.get(lookup.family), lookup, selection)
     return found
 
 
-def _peer(primary: Primary | None, lookup: Lookup) -> list[Finding]:
+def _peer(primary: Primary | None, lookup: Lookup, selection: str) -> list[Finding]:
     peer = lookup.destination
+    data = {"selection": selection or None}
     if lookup.error:
         text = f"peer {peer}: no way there: {lookup.error}; see `ip route get {peer}`"
-        return [error("peer-unreachable", text, **_lookup(lookup))]
+        return [error("peer-unreachable", text, **data, **_lookup(lookup))]
     if lookup.local:
         text = f"peer {peer} is an address of this host"
-        return [note("peer-local", text, **_lookup(lookup))]
+        return [note("peer-local", text, **data, **_lookup(lookup))]
     if primary is None:
         text = (
-            f"peer {peer}: this host has no {lookup.family} primary, and speaks to it from "
-            f"{lookup.source}"
+            f"peer {peer}: this host has no {_role(lookup.family, selection)}, and speaks to it "
+            f"from {lookup.source}"
         )
-        return [warning("peer-without-primary", text, **_lookup(lookup))]
+        return [warning("peer-without-primary", text, **data, **_lookup(lookup))]
     if lookup.source == primary.address:
         return []
     text = (
         f"peer {peer}: this host speaks to it from {lookup.source} over "
-        f"{', '.join(lookup.interfaces)}, not from its primary {primary.address}; a route to it "
-        f"with `src {primary.address}` would"
+        f"{', '.join(lookup.interfaces)}, not from its {primary.role} {primary.address}; a route "
+        f"to it with `src {primary.address}` would"
     )
     return [warning("source-peer", text, **_data(primary), **_lookup(lookup))]
 
@@ -163,9 +178,9 @@ def rp_filter_findings(
             continue
         ways = ", ".join(lookup.answers)
         text = (
-            f"packets from {lookup.destination} to the primary {primary.address} are dropped on "
-            f"{link}: rp_filter is strict there, and the answer would leave by {ways}; set "
-            f"net.ipv4.conf.{link}.rp_filter = 2 (loose), or a rule and table for packets from "
+            f"packets from {lookup.destination} to the {primary.role} {primary.address} are "
+            f"dropped on {link}: rp_filter is strict there, and the answer would leave by {ways}; "
+            f"set net.ipv4.conf.{link}.rp_filter = 2 (loose), or a rule and table for packets from "
             f"{primary.address} that leave by {link}"
         )
         data = {**_data(primary), **_lookup(lookup), "rp_filter": STRICT}
@@ -204,22 +219,20 @@ def exclusion_finding(
     """
     key, value = by
     is_what = "is the published" if published else "would be the"
-    text = (
-        f"{key} {value} excludes {was.address} on {was.interface}, which {is_what} "
-        f"{was.family} primary; "
-    )
+    text = f"{key} {value} excludes {was.address} on {was.interface}, which {is_what} {was.role}; "
     data = {**_data(was), "key": key, "value": value, "instead": now}
     code = "exclusion-hits-published" if published else "exclusion-hits-primary"
     if now is None:
         return error(code, f"{text}nothing is left: take it out of {key}", **data)
     text += f"{now} is taken instead"
     if published:
-        return warning(code, f"{text}, and whoever knows the node by the old one loses it", **data)
+        return warning(code, f"{text}, and whoever knows the old one loses it", **data)
     return note(code, text, **data)
 
 
 def _data(primary: Primary) -> dict[str, Any]:
     return {
+        "selection": primary.selection or None,
         "family": primary.family,
         "primary": primary.address,
         "interface": primary.interface,

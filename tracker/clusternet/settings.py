@@ -9,10 +9,12 @@ from tracker.clusternet.blocks import public
 from tracker.clusternet.finding import Finding, warning
 from tracker.clusternet.primary import excluder
 from tracker.clusternet.ranges import IPNetwork
+from tracker.printable import quoted
 
 
 def setting_findings(
     *,
+    refused_name: str,
     static: Iterable[str],
     external: Iterable[str],
     public_networks: Iterable[IPNetwork],
@@ -21,9 +23,16 @@ def setting_findings(
 ) -> list[Finding]:
     """What cannot have been meant.
 
-    `lists`: what is excluded, by key of the configuration; `on_host`: addresses of this host.
+    `refused_name`: that of this host if Kubernetes would not take it, else ""; `lists`: what is
+    excluded, by key of the configuration; `on_host`: addresses of this host.
     """
     found = []
+    if refused_name:
+        text = (
+            f'this host is called "{quoted(refused_name)}", and Kubernetes takes no such name for '
+            "a Node (RFC 1123 subdomain); set hostname"
+        )
+        found.append(warning("hostname-refused", text, hostname=refused_name))
     for address in static:
         key, value = excluder(address, "", lists, ())
         if key:

@@ -75,7 +75,7 @@ def stage(
 
 _NO_NAT64 = (
     "no NAT64 noticed, so IPv4-only peers are out of reach: a route for 64:ff9b::/96 or a prefix "
-    "named by --nat64, --dns64 or --pref64 would show one"
+    "named by networks.nat64, --nat64, --dns64 or --pref64 would show one"
 )
 
 

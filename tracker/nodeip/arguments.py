@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tracker.address import family_of, parse, text
 from tracker.errors import TrackerError
+from tracker.printable import quoted
 
 UNSPECIFIED = ("0.0.0.0", "::")  # noqa: S104 - nobody binds to them here
 _DUAL_STACK_PROVIDERS = ("", "external")
@@ -56,13 +57,16 @@ def parse_annotation(value: str) -> tuple[str, ...]:
     for item in value.split(","):
         ip = sloppy_ip(item)
         if ip is None:
-            raise NodeIPError("parse", f'"{item}" is not an IP address; allowed: one, or a pair')
+            raise NodeIPError(
+                "parse", f'"{quoted(item)}" is not an IP address; allowed: one, or a pair'
+            )
         ips.append(ip)
     _check(ips, value, dual=True)
     return tuple(ips)
 
 
-def _check(ips: list[str], value: str, *, dual: bool) -> None:
+def _check(ips: list[str], given: str, *, dual: bool) -> None:
+    value = quoted(given)
     if len(ips) > 2:
         raise NodeIPError(
             "need-single-or-dual",

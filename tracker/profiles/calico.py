@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tracker.model import FAMILIES, IPV4
 from tracker.profiles.choice import Choice, Options, Profile, ProfileError, Subnet, subnet
+from tracker.profiles.go_regexp import GoRegexpError, compiled
 from tracker.profiles.host import IP, Address, Host, Link, family_of, global_unicast
 from tracker.profiles.reach import source_towards
 
@@ -65,9 +66,9 @@ def _pattern(texts: Sequence[str]) -> re.Pattern[str] | None:
     if not texts:
         return None
     try:
-        return re.compile("|".join(f"({text})" for text in texts))
-    except re.error as error:
-        raise ProfileError(f"invalid interface regex {','.join(texts)}: {error}") from None
+        return compiled("|".join(f"({text})" for text in texts))
+    except GoRegexpError as error:
+        raise ProfileError(f"invalid interface regex: {error}") from None
 
 
 def detect(host: Host, method: str, family: str, internal_ips: Sequence[IP] = ()) -> Detected:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tracker.errors import UsageError
 from tracker.model import FAMILIES, IPV4, IPV6
+from tracker.printable import quoted
 from tracker.profiles.host import IP, Host, covers, family_of
 
 
@@ -108,7 +109,7 @@ class Options:
 
     def error(self, name: str, allowed: str) -> UsageError:
         """For raising: what is wrong with an option, and what is allowed."""
-        given = f"{self._profile}.{name}={self.text(name)}"
+        given = f"{self._profile}.{name}={quoted(self.text(name))}"
         return UsageError(f"compare: --option {given}; allowed: {allowed}")
 
 

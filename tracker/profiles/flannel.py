@@ -5,11 +5,11 @@ Follows flannel-io/flannel pkg/ip/iface.go and pkg/ipmatch/match.go at cdf76059.
 
 from __future__ import annotations
 
-import re
 from ipaddress import ip_address
 
 from tracker.model import FAMILIES, IPV4
 from tracker.profiles.choice import STACK, Choice, Options, Profile, ProfileError, chosen, stack
+from tracker.profiles.go_regexp import GoRegexpError, compiled
 from tracker.profiles.host import IP, Address, Host, Link, family_of, global_unicast
 from tracker.profiles.reach import source_towards
 
@@ -97,9 +97,9 @@ def _matching(
     """The first link whose addresses match, else the first whose name does."""
     text = options.text("iface-regex")
     try:
-        pattern = re.compile(text)
-    except re.error:
-        raise options.error("iface-regex", "a regular expression") from None
+        pattern = compiled(text)
+    except GoRegexpError as error:
+        raise ProfileError(f"could not compile the IP address regex: {error}") from None
     for link in host.links:
         found = [
             next((a.ip for a in addresses(host, link, f) if pattern.search(str(a.ip))), None)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.capture import names
 from tracker.model import FAMILIES, IPV4, IPV6
+
+if TYPE_CHECKING:
+    from tracker.profiles.procnet import DefaultRow
 
 IP = IPv4Address | IPv6Address
 
@@ -189,6 +192,7 @@ class Host:
         hostname: str = "",
         resolved: tuple[IP, ...] | None = None,
         source_for: Callable[[IP], IP | None] | None = None,
+        default_rows: Callable[[], list[DefaultRow]] | None = None,
     ) -> None:
         self.links = tuple(links)
         self.addresses = tuple(addresses)
@@ -199,6 +203,8 @@ class Host:
         """What the host name resolves to; None = nobody was asked."""
         self.source_for = source_for
         """Asks the kernel which source it would use; None = there is no kernel to ask."""
+        self.default_rows = default_rows
+        """Default routes in /proc/net; None = they follow from the routes."""
         self._links = {link.ifindex: link for link in links}
         self._by_link: dict[tuple[int, str], list[Address]] = {}
         for address in addresses:

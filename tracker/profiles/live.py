@@ -12,12 +12,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from ipaddress import ip_address
 
 from tracker.capture.priming import READ_BYTES, prime
 from tracker.errors import DumpError, NotPermittedError
 from tracker.model import AF_INET, AF_INET6
-from tracker.profiles import messages
+from tracker.profiles import messages, procnet
 from tracker.profiles.host import IP, Host
 from tracker.profiles.messages import T
 
@@ -77,6 +78,7 @@ def read(hostname: str, resolver: Resolver) -> Host:
         hostname=hostname,
         resolved=resolver.answer(),
         source_for=source_for,
+        default_rows=cache(procnet.read_files),
     )
 
 

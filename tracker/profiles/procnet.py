@@ -15,6 +15,7 @@ from tracker.model import IPV4, IPV6
 from tracker.profiles.choice import ProfileError
 from tracker.profiles.host import IP, Host, Route, same_family
 
+_IPV4, _IPV6 = "/proc/thread-self/net/route", "/proc/thread-self/net/ipv6_route"
 _NOT_SHOWN = (names.ROUTE_TYPES["broadcast"], names.ROUTE_TYPES["multicast"])
 
 
@@ -25,6 +26,31 @@ class DefaultRow(NamedTuple):
     interface: str
     gateway: IP | None
     """None: the column is zero."""
+
+
+def default_rows(host: Host) -> list[DefaultRow]:
+    """What the files say, IPv4 first; of a host in a file what they would. Raises ProfileError."""
+    return derived_rows(host) if host.default_rows is None else host.default_rows()
+
+
+def read_files() -> list[DefaultRow]:
+    """The rows of the network namespace of the calling thread. Raises ProfileError.
+
+    Each kernel has ways of its own to print routes by a nexthop object, so nothing is as good as
+    the files. Of a full table only what may be a default route is taken apart.
+    """
+    ipv4, ipv6 = _lines(_IPV4), _lines(_IPV6)
+    heading = next(ipv4, "")
+    rows = read_ipv4([heading, *(line for line in ipv4 if "\t00000000\t" in line)])
+    return rows + read_ipv6(line for line in ipv6 if line.startswith("0" * 32))
+
+
+def _lines(path: str) -> Iterator[str]:
+    try:
+        with open(path, encoding="ascii", errors="surrogateescape") as file:
+            yield from file
+    except FileNotFoundError:
+        return  # a kernel without the family
 
 
 def read_ipv4(lines: Iterable[str]) -> list[DefaultRow]:
@@ -62,8 +88,8 @@ def _address(column: str, length: int) -> bytes:
     return packed
 
 
-def default_rows(host: Host) -> list[DefaultRow]:
-    """The rows that these two files would have on a host, IPv4 first."""
+def derived_rows(host: Host) -> list[DefaultRow]:
+    """The rows that these two files would have on a host with these routes, IPv4 first."""
     ipv4 = [row for route in host.routes if route.family == IPV4 for row in _ipv4(host, route)]
     ipv6 = [row for route in host.routes if route.family == IPV6 for row in _ipv6(host, route)]
     return ipv4 + ipv6

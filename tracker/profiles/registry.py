@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tracker.errors import UsageError
+from tracker.printable import quoted
 from tracker.profiles import (
     calico,
     cilium,
@@ -18,6 +19,7 @@ from tracker.profiles import (
     talos,
 )
 from tracker.profiles.choice import Choice, Options, Profile, ProfileError
+from tracker.profiles.go_regexp import UntranslatedError
 from tracker.profiles.host import Host
 
 _MODULES = (
@@ -50,12 +52,13 @@ def parse_options(given: Sequence[str]) -> dict[str, dict[str, str]]:
         meant = [n for n in PROFILES if n == name or n.startswith(f"{name}-")]
         if not meant or not equals:
             raise UsageError(
-                f"compare: --option {text}; allowed: PROFILE.NAME=VALUE, of {', '.join(PROFILES)}"
+                f"compare: --option {quoted(text)}; allowed: PROFILE.NAME=VALUE, of "
+                f"{', '.join(PROFILES)}"
             )
         taking = [n for n in meant if option in PROFILES[n].options]
         if not taking:
             known = ", ".join(dict.fromkeys(o for n in meant for o in PROFILES[n].options))
-            raise UsageError(f"compare: --option {text}: {name} takes {known}")
+            raise UsageError(f"compare: --option {quoted(text)}: {name} takes {known}")
         for each in taking:
             found[each][option] = value
     return found
@@ -72,3 +75,7 @@ def choose(name: str, host: Host, given: Mapping[str, str]) -> Choice:
         return PROFILES[name].choose(host, Options(name, given))
     except ProfileError as error:
         return Choice(error=str(error))
+    except UntranslatedError as error:
+        raise UsageError(
+            f"compare: an option of {name}: {error}; allowed: an expression that does without"
+        ) from None

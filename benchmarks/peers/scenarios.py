@@ -1,0 +1,220 @@
+"""What happens to a host while all of them look, one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.peers import idle, overrun, starts
+from benchmarks.peers.following import Course, Row, follow, merged, row, writer_seconds
+from benchmarks.peers.process import NotStartedError
+from benchmarks.peers.registry import PEERS
+from benchmarks.storms import IPV4, IPV6, Addresses, Ground
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from benchmarks.peers.registry import Peer
+
+FULL_ROUTES = 200_000
+SMALL_ROUTES = 20_000
+FLIP_MS = 100
+SMALL_FLIP_MS = 5
+SHARP_FLIP_MS = 10
+PAIRS = 100
+PAIRS_FLIP_MS = 20
+HOSTS = 500
+PROMOTIONS = 100
+PROMOTION_NETWORK = "198.18.0.0/23"
+TURNS = 3
+"""Of those that figures are made of: by turns, so that a busy machine is busy for all of them."""
+SHARP_TURNS = 4
+
+SLOW = ("iproute", "iproute-large", "async", "ndb")
+TOO_SLOW = "the backlog of this storm would take it minutes: see the small one"
+SLEEPS = "it sleeps longer than this takes: see overrun and idle"
+FIGURED = ("recv", "ring", "bpf")
+
+_DELAYS = ("changes", "missed", "wrong", "median_s", "p99_s", "max_s")
+_COSTS = ("cpu_s", "cpu_per_message_us", "wake_ups", "peak_rss_mb", "lost", "writer_s")
+_OF_LOADS = (*_DELAYS, *_COSTS)
+
+
+class Scenario(NamedTuple):
+    """Something that happens to each peer in the same way."""
+
+    name: str
+    title: str
+    load: str
+    columns: Sequence[str]
+    """Keys of a row, in the order of the table."""
+    run: Callable[[Sequence[Peer]], list[Row]]
+    leaves_out: dict[str, str]
+    """Peers by their names, and why they are not asked."""
+    notes: Sequence[str] = ()
+
+
+@contextlib.contextmanager
+def _ground() -> Iterator[Ground]:
+    made = Ground()
+    try:
+        yield made
+    finally:
+        made.delete()
+
+
+def _by_turns(
+    peers: Sequence[Peer],
+    ground: Ground,
+    watch: str,
+    load: Callable[[], Row],
+    turns: int = 1,
+) -> list[Row]:
+    """Each peer once, those of FIGURED so many times; the first row is the load alone."""
+    courses: dict[str, list[Course]] = {peer.name: [] for peer in peers}
+    rows = {peer.name: row(peer) for peer in peers}
+    alone = load()
+    for turn in range(turns):
+        for peer in peers:
+            if turn and peer.name not in FIGURED:
+                continue
+            if why := peer.missing():
+                rows[peer.name] = row(peer, f"missing: {why}")
+                continue
+            try:
+                courses[peer.name].append(follow(peer, ground, watch, load))
+            except NotStartedError as error:
+                rows[peer.name] = row(peer, f"missing: {error}")
+    for peer in peers:
+        if courses[peer.name]:
+            rows[peer.name] = merged(peer, courses[peer.name])
+    nobody = {"peer": "nobody", "title": "nobody listens", "outcome": ""}
+    return [nobody | {"writer_s": writer_seconds(alone)}, *rows.values()]
+
+
+def _route_storm(
+    count: int, every_ms: int, family: Addresses, turns: int = 1
+) -> Callable[[Sequence[Peer]], list[Row]]:
+    def run(peers: Sequence[Peer]) -> list[Row]:
+        with _ground() as ground:
+
+            def load() -> Row:
+                return ground.routes(count, every_ms, family)
+
+            return _by_turns(peers, ground, family.watch, load, turns)
+
+    return run
+
+
+def _link_churn(peers: Sequence[Peer]) -> list[Row]:
+    with _ground() as ground:
+        return _by_turns(peers, ground, IPV4.watch, lambda: ground.links(PAIRS, PAIRS_FLIP_MS))
+
+
+def _promotions(peers: Sequence[Peer]) -> list[Row]:
+    with _ground() as ground:
+
+        def load() -> Row:
+            loaded = ground.load("promotions", "eth0", PROMOTIONS, PROMOTION_NETWORK, HOSTS)
+            ground.namespace.ip(f"addr flush dev eth0 to {PROMOTION_NETWORK}")
+            return loaded
+
+        return _by_turns(peers, ground, PROMOTION_NETWORK, load)
+
+
+def _storm(count: int, family: str, every_ms: int) -> str:
+    return (
+        f"{count} {family} host routes come and go in batches of 100, as fast as the kernel takes "
+        f"them; meanwhile an address comes or goes every {every_ms} ms, each time in another "
+        "network"
+    )
+
+
+_FULL = {**dict.fromkeys(SLOW, TOO_SLOW), "poll-10s": SLEEPS}
+_SMALL = {
+    peer.name: "see the full storm" for peer in PEERS if peer.name not in {*SLOW, "recv", "bpf"}
+}
+_DECIDES = (
+    "What addrtracker sees is its decision: of two changes that come before it has woken up it "
+    "makes one, and the one in between counts as missed."
+)
+
+SCENARIOS = (
+    *(
+        Scenario(
+            f"routes-{name.lower()}",
+            f"{name} route storm while one address flips",
+            _storm(FULL_ROUTES, name, FLIP_MS),
+            _OF_LOADS,
+            _route_storm(FULL_ROUTES, FLIP_MS, family, TURNS),
+            _FULL,
+        )
+        for name, family in (("IPv4", IPV4), ("IPv6", IPV6))
+    ),
+    *(
+        Scenario(
+            f"routes-{name.lower()}-small",
+            f"{name} route storm, a size that pyroute2 comes to the end of",
+            _storm(SMALL_ROUTES, name, SMALL_FLIP_MS),
+            _OF_LOADS,
+            _route_storm(SMALL_ROUTES, SMALL_FLIP_MS, family),
+            _SMALL,
+        )
+        for name, family in (("IPv4", IPV4), ("IPv6", IPV6))
+    ),
+    Scenario(
+        "flips",
+        "how late, under a storm",
+        _storm(FULL_ROUTES, "IPv4", SHARP_FLIP_MS),
+        _OF_LOADS,
+        _route_storm(FULL_ROUTES, SHARP_FLIP_MS, IPV4, SHARP_TURNS),
+        {},
+    ),
+    Scenario(
+        "links",
+        "interface churn while one address flips",
+        f"{PAIRS} veth pairs are made, one end moved into another namespace, both set up, and all "
+        f"deleted; meanwhile an address comes or goes every {PAIRS_FLIP_MS} ms",
+        _OF_LOADS,
+        _link_churn,
+        {"poll-10s": SLEEPS},
+    ),
+    Scenario(
+        "promotion",
+        f"{HOSTS} addresses of one network, promotion storm",
+        f"on a link with promote_secondaries=1 and {HOSTS} addresses of {PROMOTION_NETWORK} the "
+        f"primary one is deleted {PROMOTIONS} times; the kernel tells of all routes anew each time",
+        tuple(name for name in _OF_LOADS if name not in {"wrong", "cpu_per_message_us"}),
+        _promotions,
+        {"bird": "it names networks, not addresses", "poll-10s": SLEEPS},
+        (_DECIDES,),
+    ),
+    Scenario(
+        "cold-start",
+        "cold start on a full table",
+        f"{starts.ADDRESSES} addresses on {starts.LINKS} links and {starts.ROUTES} routes, half of "
+        "each IPv6, are there; from exec until it is ready",
+        starts.COLUMNS,
+        starts.run,
+        starts.LEAVES_OUT,
+        starts.NOTES,
+    ),
+    Scenario(
+        "overrun",
+        "overrun, and the time until the answer is right",
+        overrun.LOAD,
+        overrun.COLUMNS,
+        overrun.run,
+        overrun.LEAVES_OUT,
+        overrun.NOTES,
+    ),
+    Scenario(
+        "idle",
+        "idle cost",
+        f"{idle.ADDRESSES} addresses are there; nothing happens for {idle.SECONDS} s",
+        idle.COLUMNS,
+        idle.run,
+        {},
+        idle.NOTES,
+    ),
+)
