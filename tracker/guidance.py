@@ -128,8 +128,9 @@ class RouteTo:
             present = incumbents.get(family)
             sources = self._sources(target, remarks, lookup)
             sources.sort(key=lambda source: source != present)
+            equal = f", one of {len(sources)} equal paths" if len(sources) > 1 else ""
             for source in sources:
-                words.setdefault(host_network(source), f"source towards {target}")
+                words.setdefault(host_network(source), f"source towards {target}{equal}")
             if sources:
                 known, source = first.setdefault(family, (target, sources[0]))
                 if source not in sources:
