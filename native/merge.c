@@ -270,10 +270,11 @@ static void sweep_addrs(struct at_engine *e, const struct dump *d, int f)
 	free(gone);
 }
 
+/* The kernel took their IPv4 routes without a message, as it did with them. */
 static void sweep_nexthops(struct at_engine *e, const struct dump *d)
 {
 	struct nexthop *n;
-	uint32_t i = 0;
+	uint32_t i = 0, id;
 
 	while (i < e->n_nexthops) {
 		n = e->nexthops[i];
@@ -282,8 +283,11 @@ static void sweep_nexthops(struct at_engine *e, const struct dump *d)
 			continue;
 		}
 		at_drift_missing(e, AT_SCOPE_NEXTHOP, n);
-		at_nexthop_remove(e, n->value.id);
+		id = n->value.id;
+		at_nexthop_remove(e, id);
+		at_rule_users(e, id);
 	}
+	at_routes_compact(e, true);
 }
 
 static void sweep_routes(struct at_engine *e, struct dump *d, int f)

@@ -63,7 +63,7 @@ void at_rule_last_address(struct at_engine *e, uint32_t ifindex)
 }
 
 /* The routes of an object that went. */
-static void users_gone(struct at_engine *e, uint32_t id)
+void at_rule_users(struct at_engine *e, uint32_t id)
 {
 	struct rkey *k;
 	uint32_t i, j;
@@ -103,7 +103,7 @@ static void leave_groups(struct at_engine *e, uint32_t id)
 		if (!n->value.n_members) {
 			at_tomb_key(&tomb, AT_SCOPE_NEXTHOP, &n->value);
 			at_tomb_add(e, &tomb, true);
-			users_gone(e, n->value.id);
+			at_rule_users(e, n->value.id);
 			at_nexthop_remove(e, n->value.id);
 			e->counters.inferred[3]++;
 		}
@@ -113,7 +113,7 @@ static void leave_groups(struct at_engine *e, uint32_t id)
 void at_rule_nexthop(struct at_engine *e, uint32_t id)
 {
 	at_nexthop_remove(e, id);
-	users_gone(e, id);
+	at_rule_users(e, id);
 	leave_groups(e, id);
 	at_routes_compact(e, true);
 }

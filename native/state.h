@@ -368,6 +368,7 @@ void at_nexthop_remove(struct at_engine *e, uint32_t id);
 /* rules.c */
 void at_rule_down(struct at_engine *e, uint32_t ifindex);	       /* R1, R8 */
 void at_rule_last_address(struct at_engine *e, uint32_t ifindex);      /* R2 */
+void at_rule_users(struct at_engine *e, uint32_t id);		       /* R3 */
 void at_rule_nexthop(struct at_engine *e, uint32_t id);		       /* R3 */
 void at_rule_carrier(struct at_engine *e, uint32_t ifindex);	       /* R3 */
 void at_rule_source(struct at_engine *e, int f, const uint8_t *local); /* R4 */

@@ -110,12 +110,24 @@ def test_a_dump_of_links_still_acts_on_edges(host: Host) -> None:
     assert host.count("inferred.R1") == 1
 
 
-def test_a_dump_of_addresses_or_nexthops_fires_no_rule(host: Host) -> None:
-    host.send(ETH0, TEN, nexthop(7, oif=2), DEFAULT, route(nh_id=7, metric=3))
+def test_a_dump_of_addresses_fires_no_rule(host: Host) -> None:
+    host.send(ETH0, TEN, DEFAULT)
     host.dump(Scope.ADDR4, TWENTY)
-    host.dump(Scope.NEXTHOP)
-    assert host.view().default_routes == 2
+    assert host.view().default_routes == 1
     assert host.dirt() == []
+
+
+def test_routes_go_with_a_nexthop_object_that_a_dump_lacks(host: Host) -> None:
+    """On a link without carrier the kernel ends both, some time later, and tells of neither."""
+    host.send(ETH0, TEN, nexthop(7, oif=2), DEFAULT, route(nh_id=7, metric=3))
+    host.send(route(family=AF_INET6, nh_id=7, oif=2, metric=3))
+    host.dump(Scope.NEXTHOP)
+    assert host.view().default_routes == 1
+    assert {dirty.scope: dirty.rule for dirty in host.engine.dirty()} == {
+        Scope.ROUTE4: 3,
+        Scope.ROUTE6: 3,
+    }
+    assert host.count("inferred.R3") == 1
 
 
 def test_an_entry_without_a_dump_is_an_event(host: Host) -> None:

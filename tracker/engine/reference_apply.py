@@ -248,12 +248,15 @@ class Applier:
 
     def _sweep_values(self, dump: OpenDump) -> None:
         values = self.state.values(dump.scope)
+        before = set(values)
         for key, value in sorted(values.items()):
             ifindex = value.ifindex if isinstance(value, Addr) else 0
             covered = dump.place.ifindex in (0, ifindex)
             if covered and key not in dump.shown and self.state.dumps.untouched(dump, key):
                 self.state.dumps.differs(dump, key, as_record(value, self.state, Op.DEL))
                 del values[key]
+        if dump.scope is Scope.NEXTHOP:
+            rules.nexthops_swept(self.state, before - values.keys())
 
     def _lacks_large(self, dump: OpenDump) -> bool:
         """Whether it did not show a route that may be too large for any answer: the kernel ends a

@@ -112,7 +112,11 @@ def _lose_nexthops_of(state: State, index: int) -> None:
 
 
 def _nexthops_gone(state: State, gone: set[int]) -> None:
-    gone = gone | _leave_groups(state, gone)
+    nexthops_swept(state, gone | _leave_groups(state, gone))
+
+
+def nexthops_swept(state: State, gone: set[int]) -> None:
+    """R3, of the routes on objects that are not there any more."""
 
     def uses(alias: Alias) -> bool:
         return alias.nh_id in gone
