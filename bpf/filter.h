@@ -53,8 +53,7 @@ struct at_target {
 
 struct at_filter {
 	__u32 n_tables; /* tables whose default routes matter */
-	/* Addresses whose covering routes matter, in any table; then rules do too, and no link is
-	 * quiet: a route may go with it. */
+	/* Addresses whose covering routes matter, in any table; then rules do too. */
 	__u32 n_targets;
 	__u32 n_quiet_names, n_loud_names, n_quiet_kinds;
 	__u32 pad0;

@@ -157,7 +157,7 @@ static uint32_t create(struct at_engine *e, int f, const struct at_addr *a)
 	n->group = join(e, f, slot);
 	at_hash_add(&m->by_key, hash_key(f, a), slot);
 	m->count++;
-	e->moved |= AT_MOVED_ADDR4 << f;
+	at_moved_addr(e, a);
 	at_row_new(e, f, slot);
 	return slot;
 }
@@ -184,6 +184,7 @@ int at_addr_put(struct at_engine *e, const struct at_addr *value, uint32_t *slot
 			at_mark(e, f, *slot, true);
 		else
 			at_refreshed(e, f, *slot);
+		at_changed_addr(e, &n->value, &a);
 		n->value = a;
 	}
 	if (event)
@@ -211,7 +212,7 @@ void at_addr_remove(struct at_engine *e, int f, uint32_t slot)
 	n->next = m->free_entry;
 	m->free_entry = slot;
 	m->count--;
-	e->moved |= AT_MOVED_ADDR4 << f;
+	at_moved_addr(e, &n->value);
 	at_link_release(e, n->link);
 }
 

@@ -18,6 +18,7 @@
 #define AT_CRITERIA_MAX	  24
 #define AT_SELECTIONS_MAX 16
 #define AT_PATTERN_LEN	  128
+#define AT_GROUNDS_MAX	  128
 
 /* Why an address is no candidate; 0 = it is one. Order = order of the checks. */
 enum at_reject {
@@ -86,6 +87,25 @@ struct at_network {
 	uint8_t family;
 	uint8_t prefixlen;
 	uint8_t address[16];
+};
+
+/* A source address that the kernel answered with. */
+struct at_ground {
+	uint32_t ifindex; /* of the way; 0: the route names the address, whatever the link has */
+	uint8_t family;
+	uint8_t pad[3];
+	uint8_t address[16];
+};
+
+/* What the kernel's answers rest on. */
+struct at_grounds {
+	uint32_t n_links, n_nexthops, n_sources; /* AT_GROUNDS_MAX at most */
+	uint8_t any_address[2]; /* the kernel took what it found on some link: IPv4, IPv6 */
+	uint8_t any_nexthop;
+	uint8_t pad;
+	uint32_t links[AT_GROUNDS_MAX];	   /* that the ways lead over */
+	uint32_t nexthops[AT_GROUNDS_MAX]; /* ids of the objects in use */
+	struct at_ground sources[AT_GROUNDS_MAX];
 };
 
 /* A policy is a table that the engine runs. All pointers are copied. */
@@ -228,13 +248,19 @@ uint32_t at_engine_policies(const struct at_engine *e);
 /* Addresses whose way the kernel is asked for, of host length, AT_TARGETS_MAX at most. -EINVAL. */
 int at_engine_set_targets(struct at_engine *e, const struct at_network *list, uint32_t n);
 int at_engine_has_targets(const struct at_engine *e);
-/* Grows when the kernel may answer otherwise for a target, or a VRF's name leads to another table. */
+/* What the kernel's answers rest on; NULL: nobody knows, so everything counts. */
+void at_engine_set_grounds(struct at_engine *e, const struct at_grounds *grounds);
+/* Grows when the kernel may answer otherwise for a target. */
 uint64_t at_engine_lookups(const struct at_engine *e);
+/* Grows when a VRF's name leads to another link or table. */
+uint64_t at_engine_vrfs(const struct at_engine *e);
 /* 1 if a route to this destination matters to a target. */
 int at_engine_covers_target(const struct at_engine *e, uint32_t table, unsigned family,
 			    unsigned dst_len, const uint8_t *dst);
-/* Table of the VRF of that name, 0 = there is none. */
-uint32_t at_engine_vrf_table(const struct at_engine *e, const char *name);
+/* Ifindex and table of the VRF of that name, 0 = there is none. */
+uint32_t at_engine_vrf(const struct at_engine *e, const char *name, uint32_t *table);
+/* A nexthop object as a record (AT_RECORD_MAX bytes); its size, 0 = it is not known. */
+size_t at_engine_nexthop(const struct at_engine *e, uint32_t id, void *out);
 
 /* The state as records of one kind (AT_F_DUMP, op NEW), by key; bytes needed. */
 size_t at_engine_snapshot(struct at_engine *e, int kind, void *buf, size_t max);

@@ -168,8 +168,7 @@ void at_engine_filter(const struct at_engine *e, struct at_filter *out)
 	memset(out, 0, sizeof(*out));
 	add_tables(e, out);
 	add_targets(e, out);
-	/* A route to a target may lead over any link, and go with it without a message. */
-	if (e->n_targets || following(e, 0) == AT_SELECTIONS_MAX)
+	if (e->wide || following(e, 0) == AT_SELECTIONS_MAX)
 		return;
 	if (add_all_loud(e, out))
 		add_quiet(e, out);
@@ -189,17 +188,13 @@ static void add(struct list *list, uint32_t ifindex)
 	list->n++;
 }
 
-/* Links of the addresses that a route names as source. */
-static void add_named(const struct at_engine *e, struct list *list, const struct rkey *k,
-		      const struct alias *a)
+/* Links that have an address. */
+static void add_holders(const struct at_engine *e, struct list *list, int f, const uint8_t *local)
 {
-	const struct family *m = &e->fam[AT_INDEX(k->family)];
-	uint32_t g, slot;
+	const struct family *m = &e->fam[f];
+	uint32_t g = at_group_find(e, f, local);
+	uint32_t slot = g == AT_NONE ? AT_NONE : m->groups[g].head;
 
-	if (at_is_zero(a->prefsrc))
-		return;
-	g = at_group_find(e, AT_INDEX(k->family), a->prefsrc);
-	slot = g == AT_NONE ? AT_NONE : m->groups[g].head;
 	for (; slot != AT_NONE; slot = m->entries[slot].group_next)
 		add(list, m->entries[slot].value.ifindex);
 }
@@ -216,7 +211,8 @@ static void add_routes(const struct at_engine *e, struct list *list)
 			n = at_legs(e, k->alias[j], legs);
 			for (l = 0; l < n; l++)
 				add(list, legs[l].oif);
-			add_named(e, list, k, k->alias[j]);
+			if (!at_is_zero(k->alias[j]->prefsrc))
+				add_holders(e, list, AT_INDEX(k->family), k->alias[j]->prefsrc);
 		}
 	}
 	for (i = 0; i < e->n_nexthops; i++)
@@ -239,6 +235,31 @@ static void add_answers(const struct at_engine *e, struct list *list)
 	}
 }
 
+/* Links that the way to a target rests on, or may lead over when they have carrier. */
+static void add_grounds(const struct at_engine *e, struct list *list)
+{
+	const struct at_grounds *g = &e->grounds;
+	uint32_t i;
+
+	if (!e->n_targets || !e->grounded)
+		return;
+	for (i = 0; i < g->n_links; i++)
+		add(list, g->links[i]);
+	for (i = 0; i < g->n_sources; i++)
+		add_holders(e, list, AT_INDEX(g->sources[i].family), g->sources[i].address);
+	for (i = 0; i < e->links_cap; i++) {
+		if (e->links[i].dark)
+			add(list, e->links[i].value.ifindex);
+	}
+}
+
+static void add_all(const struct at_engine *e, struct list *list)
+{
+	add_routes(e, list);
+	add_answers(e, list);
+	add_grounds(e, list);
+}
+
 static int by_number(const void *one, const void *other)
 {
 	uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
@@ -251,14 +272,12 @@ int at_engine_watched(const struct at_engine *e, uint32_t *out, size_t max)
 	struct list list = { 0 };
 	size_t i, n = 0;
 
-	add_routes(e, &list);
-	add_answers(e, &list);
+	add_all(e, &list);
 	list.ifindex = malloc((list.n + 1) * sizeof(*list.ifindex));
 	if (!list.ifindex)
 		return -ENOMEM;
 	list.n = 0;
-	add_routes(e, &list);
-	add_answers(e, &list);
+	add_all(e, &list);
 	qsort(list.ifindex, list.n, sizeof(*list.ifindex), by_number);
 	for (i = 0; i < list.n; i++) {
 		if (!list.ifindex[i] || (i && list.ifindex[i] == list.ifindex[i - 1]))

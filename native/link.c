@@ -117,15 +117,6 @@ static void judge(struct at_engine *e, uint32_t slot, bool patterns, bool rename
 	}
 }
 
-/* Whether a name leads to another table now, or another name to this one. */
-static bool moved_vrf(const struct at_link *old, const struct at_link *now)
-{
-	bool was = !strcmp(old->kind, "vrf"), is = !strcmp(now->kind, "vrf");
-
-	return was != is || (is && (old->vrf_table != now->vrf_table ||
-				    strncmp(old->name, now->name, AT_NAME_LEN)));
-}
-
 static bool matters_to_ports(const char *kind)
 {
 	return !strcmp(kind, "vrf") || !strcmp(kind, "bridge") || !strcmp(kind, "openvswitch");
@@ -171,10 +162,7 @@ static void store(struct at_engine *e, uint32_t slot, const struct at_link *valu
 	}
 	if ((old.flags ^ l->value.flags) & AT_LIVE)
 		at_stale_naming(e);
-	if (is_live(&old) != is_live(&l->value) || (old.flags ^ l->value.flags) & IFF_UP)
-		e->moved |= AT_MOVED_LINK;
-	if (moved_vrf(&old, &l->value))
-		e->moved |= AT_MOVED_VRF;
+	at_moved_link(e, slot, &old, was);
 }
 
 static bool is_vrf(const struct at_engine *e, uint32_t ifindex)

@@ -1,9 +1,164 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Whether the kernel may have a new answer to the question which way a target is reached, or whose
  * name a VRF has (docs/engine.md, section 6). */
+#include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 
 #include "state.h"
+
+/* What the kernel looks at of a link: linkwatch tells routes of carrier together with RUNNING. */
+#define WAY_FLAGS (AT_LIVE | IFF_RUNNING)
+
+static bool has_target(const struct at_engine *e, unsigned family)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->n_targets && e->targets[i].family != family; i++)
+		;
+	return i < e->n_targets;
+}
+
+static bool is_in(const uint32_t *list, uint32_t n, uint32_t value)
+{
+	uint32_t i;
+
+	for (i = 0; i < n && list[i] != value; i++)
+		;
+	return i < n;
+}
+
+static bool rests_on_link(const struct at_engine *e, uint32_t ifindex)
+{
+	return !e->grounded || is_in(e->grounds.links, e->grounds.n_links, ifindex);
+}
+
+static bool rests_on_nexthop(const struct at_engine *e, uint32_t id)
+{
+	return !e->grounded || e->grounds.any_nexthop ||
+	       is_in(e->grounds.nexthops, e->grounds.n_nexthops, id);
+}
+
+static bool is_source(const struct at_engine *e, const struct at_addr *a)
+{
+	const struct at_ground *s;
+	uint32_t i;
+
+	for (i = 0; i < e->grounds.n_sources; i++) {
+		s = &e->grounds.sources[i];
+		if (s->family == a->family && !memcmp(s->address, a->local, 16))
+			return true;
+	}
+	return false;
+}
+
+/* The kernel prefers the addresses of the way's own link; IPv6 does so among those that are not
+ * deprecated, or not optimistic. */
+static bool is_settled(const struct at_engine *e, const struct at_ground *s)
+{
+	const struct family *m = &e->fam[AT_INDEX(s->family)];
+	uint32_t poor = s->family == AF_INET6 ? IFA_F_DEPRECATED | IFA_F_OPTIMISTIC : 0;
+	uint32_t g = at_group_find(e, AT_INDEX(s->family), s->address), slot;
+
+	slot = g == AT_NONE ? AT_NONE : m->groups[g].head;
+	for (; slot != AT_NONE; slot = m->entries[slot].group_next) {
+		if (m->entries[slot].value.ifindex == s->ifindex &&
+		    !(m->entries[slot].value.flags & poor))
+			return true;
+	}
+	return false;
+}
+
+/* Whether an address of any link may be the next source. */
+static bool is_open(const struct at_engine *e, unsigned family)
+{
+	const struct at_ground *s;
+	uint32_t i;
+
+	if (!e->grounded || e->grounds.any_address[AT_INDEX(family)])
+		return true;
+	for (i = 0; i < e->grounds.n_sources; i++) {
+		s = &e->grounds.sources[i];
+		if (s->family == family && s->ifindex && !is_settled(e, s))
+			return true;
+	}
+	return false;
+}
+
+/* Its subnet holds a target, which may be an address of this host by that, on `lo` all of it. */
+static bool holds_target(const struct at_engine *e, const struct at_addr *a)
+{
+	return at_engine_covers_target(e, RT_TABLE_UNSPEC, a->family, a->prefixlen, a->local);
+}
+
+/* An address came or went. */
+void at_moved_addr(struct at_engine *e, const struct at_addr *a)
+{
+	if (has_target(e, a->family) && (rests_on_link(e, a->ifindex) || is_source(e, a) ||
+					 holds_target(e, a) || is_open(e, a->family)))
+		e->moved |= AT_MOVED_WAY;
+}
+
+/* It has another value, which may make it a better or worse source. */
+void at_changed_addr(struct at_engine *e, const struct at_addr *old, const struct at_addr *now)
+{
+	uint32_t flags = now->family == AF_INET ?
+				 IFA_F_SECONDARY :
+				 IFA_F_TEMPORARY | IFA_F_OPTIMISTIC | IFA_F_DADFAILED |
+					 IFA_F_HOMEADDRESS | IFA_F_DEPRECATED | IFA_F_TENTATIVE;
+
+	if ((old->flags ^ now->flags) & flags || old->scope != now->scope)
+		at_moved_addr(e, now);
+}
+
+/* Whether a name leads to another table now, or another name to this one. */
+static bool moved_vrf(const struct at_link *old, const struct at_link *now)
+{
+	bool was = !strcmp(old->kind, "vrf"), is = !strcmp(now->kind, "vrf");
+
+	return was != is || (is && (old->vrf_table != now->vrf_table ||
+				    strncmp(old->name, now->name, AT_NAME_LEN)));
+}
+
+/* A link has another value, or none. */
+void at_moved_link(struct at_engine *e, uint32_t slot, const struct at_link *old, bool was)
+{
+	struct link *l = &e->links[slot];
+	const struct at_link *now = &l->value;
+
+	if (moved_vrf(old, now))
+		e->moved |= AT_MOVED_VRF;
+	l->dark &= l->known;
+	if (was == l->known && !((old->flags ^ now->flags) & WAY_FLAGS) &&
+	    old->master == now->master && !strncmp(old->name, now->name, AT_NAME_LEN))
+		return;
+	if (rests_on_link(e, now->ifindex) || (l->dark && (now->flags & AT_LIVE) == AT_LIVE))
+		e->moved |= AT_MOVED_WAY;
+}
+
+/* A nexthop object came, went or has another value. */
+void at_moved_nexthop(struct at_engine *e, uint32_t id)
+{
+	if (rests_on_nexthop(e, id))
+		e->moved |= AT_MOVED_WAY;
+}
+
+void at_engine_set_grounds(struct at_engine *e, const struct at_grounds *grounds)
+{
+	bool was_wide = e->wide;
+	struct link *l;
+	uint32_t i;
+
+	e->grounded = grounds;
+	if (grounds)
+		e->grounds = *grounds;
+	for (i = 0; i < e->links_cap; i++) {
+		l = &e->links[i];
+		l->dark = l->known && (l->value.flags & AT_LIVE) != AT_LIVE;
+	}
+	e->wide = e->n_targets && (is_open(e, AF_INET) || is_open(e, AF_INET6));
+	e->policies += e->wide != was_wide;
+	e->moves++;
+}
 
 int at_engine_set_targets(struct at_engine *e, const struct at_network *list, uint32_t n)
 {
@@ -23,6 +178,7 @@ int at_engine_set_targets(struct at_engine *e, const struct at_network *list, ui
 	e->n_targets = n;
 	e->policies++;
 	e->lookups++;
+	at_engine_set_grounds(e, NULL);
 	return 0;
 }
 
@@ -36,13 +192,9 @@ uint64_t at_engine_lookups(const struct at_engine *e)
 	return e->lookups;
 }
 
-static bool has_target(const struct at_engine *e, unsigned family)
+uint64_t at_engine_vrfs(const struct at_engine *e)
 {
-	uint32_t i;
-
-	for (i = 0; i < e->n_targets && e->targets[i].family != family; i++)
-		;
-	return i < e->n_targets;
+	return e->vrfs;
 }
 
 int at_engine_covers_target(const struct at_engine *e, uint32_t table, unsigned family,
@@ -64,10 +216,17 @@ int at_engine_covers_target(const struct at_engine *e, uint32_t table, unsigned 
 	return 0;
 }
 
+/* On a link that is not live, each message may be about what the kernel ends late. */
+static bool tells_of_link(const struct at_engine *e, const struct at_link *v)
+{
+	return rests_on_link(e, v->ifindex) && !at_link_live(e, v->ifindex);
+}
+
 /* What the record itself says, whatever is stored. */
 static bool tells(const struct at_engine *e, const struct record *r)
 {
 	bool entry = r->h->flags & AT_F_DUMP && r->h->op == AT_OP_NEW;
+	const struct at_nexthop *nexthop = r->payload;
 	const struct at_route *route = r->payload;
 	const struct at_flush *flush = r->payload;
 	const struct at_rule *rule = r->payload;
@@ -75,8 +234,10 @@ static bool tells(const struct at_engine *e, const struct record *r)
 	switch (r->h->kind) {
 	case AT_KIND_LOSS:
 		return true;
+	case AT_KIND_LINK:
+		return !entry && tells_of_link(e, r->payload);
 	case AT_KIND_NEXTHOP:
-		return !entry;
+		return !entry && rests_on_nexthop(e, nexthop->id);
 	case AT_KIND_RULE:
 		return has_target(e, rule->family);
 	case AT_KIND_ROUTE:
@@ -96,20 +257,17 @@ void at_look(struct at_engine *e, const struct record *r)
 	unsigned moved = e->moved;
 
 	e->moved = 0;
-	if (moved & AT_MOVED_VRF || (e->n_targets && (moved & AT_MOVED_LINK || tells(e, r))) ||
-	    (moved & AT_MOVED_ADDR4 && has_target(e, AF_INET)) ||
-	    (moved & AT_MOVED_ADDR6 && has_target(e, AF_INET6)))
-		e->lookups++;
+	e->vrfs += !!(moved & AT_MOVED_VRF);
+	e->lookups += e->n_targets && (moved & AT_MOVED_WAY || tells(e, r));
 }
 
-/* After routes ended by themselves, all of IPv6. */
+/* After routes ended by themselves, all of IPv6. Who knows its grounds knows the time as well. */
 void at_look_expired(struct at_engine *e)
 {
-	if (has_target(e, AF_INET6))
-		e->lookups++;
+	e->lookups += !e->grounded && has_target(e, AF_INET6);
 }
 
-uint32_t at_engine_vrf_table(const struct at_engine *e, const char *name)
+uint32_t at_engine_vrf(const struct at_engine *e, const char *name, uint32_t *table)
 {
 	const struct at_link *l, *found = NULL;
 	uint32_t i;
@@ -120,5 +278,6 @@ uint32_t at_engine_vrf_table(const struct at_engine *e, const char *name)
 		    (!found || l->ifindex < found->ifindex))
 			found = l;
 	}
-	return found ? found->vrf_table : 0;
+	*table = found ? found->vrf_table : 0;
+	return found ? found->ifindex : 0;
 }

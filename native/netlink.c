@@ -47,9 +47,15 @@ int at_source_catch_up(struct at_source *s)
 	return err < 0 ? err : at_socket_read(s, AT_CATCH_UP_LIMIT);
 }
 
+/* Both only grow. */
+static uint64_t lookups_of(const struct at_engine *e)
+{
+	return at_engine_lookups(e) + at_engine_vrfs(e);
+}
+
 static int wake_bits(struct at_source *s)
 {
-	uint64_t lookups = at_engine_lookups(s->engine);
+	uint64_t lookups = lookups_of(s->engine);
 	int bits = 0;
 
 	if (at_engine_pending(s->engine))
@@ -248,7 +254,7 @@ int at_source_open(struct at_engine *e, uint32_t rcvbuf, const struct at_bpf *bp
 		return -ENOMEM;
 	}
 	s->engine = e;
-	s->lookups = at_engine_lookups(e);
+	s->lookups = lookups_of(e);
 	s->sock = s->wake_fd = s->timer_fd = -1;
 	s->armed = NEVER;
 	err = open_fds(s, rcvbuf, bpf);

@@ -21,7 +21,7 @@ enum at_wake {
 	AT_WAKE_TIMEOUT = 4,
 	AT_WAKE_USER = 8,     /* at_source_wake(), or a signal */
 	AT_WAKE_TAP = 16,     /* the tap holds records */
-	AT_WAKE_LOOKUPS = 32, /* at_engine_lookups() grew since that was told */
+	AT_WAKE_LOOKUPS = 32, /* at_engine_lookups() or at_engine_vrfs() grew since that was told */
 };
 
 #define AT_SEEN_TYPES	 96 /* nlmsg_type - RTM_BASE; the last one is any other type */

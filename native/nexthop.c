@@ -101,8 +101,10 @@ int at_nexthop_put(struct at_engine *e, const struct record *r, bool event)
 	e->nexthops[at] = n;
 	if (event)
 		n->changed_ns = e->now;
-	if (differs)
+	if (differs) {
 		at_stale_all(e);
+		at_moved_nexthop(e, v->id);
+	}
 	return differs;
 }
 
@@ -115,6 +117,7 @@ void at_nexthop_remove(struct at_engine *e, uint32_t id)
 	memmove(e->nexthops + at, e->nexthops + at + 1,
 		(e->n_nexthops - at) * sizeof(*e->nexthops));
 	at_stale_all(e);
+	at_moved_nexthop(e, id);
 }
 
 int at_nexthop_apply(struct at_engine *e, const struct record *r)
@@ -136,4 +139,11 @@ int at_nexthop_apply(struct at_engine *e, const struct record *r)
 	if (r->h->flags & AT_F_TRUNCATED)
 		at_dirty(e, AT_SCOPE_NEXTHOP, 0, 0, 9);
 	return err < 0 ? err : 0;
+}
+
+size_t at_engine_nexthop(const struct at_engine *e, uint32_t id, void *out)
+{
+	const struct nexthop *n = at_nexthop_find(e, id);
+
+	return n ? at_write_nexthop(out, n, e->now) : 0;
 }

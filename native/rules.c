@@ -98,6 +98,7 @@ static void leave_groups(struct at_engine *e, uint32_t id)
 			memmove(n->value.member + j, n->value.member + j + 1,
 				(n->value.n_members - j) * sizeof(n->value.member[0]));
 			n->changed_ns = e->now;
+			at_moved_nexthop(e, n->value.id);
 		}
 		if (!n->value.n_members) {
 			at_tomb_key(&tomb, AT_SCOPE_NEXTHOP, &n->value);

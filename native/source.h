@@ -38,7 +38,7 @@ struct at_source {
 	uint64_t armed; /* deadline of the timer, UINT64_MAX = none */
 	uint32_t seq;
 	uint32_t awake;	      /* reads without a look at the socket */
-	uint64_t lookups;     /* at_engine_lookups() that was told */
+	uint64_t lookups;     /* at_engine_lookups() and at_engine_vrfs() that were told */
 	int congested;	      /* the kernel drops what comes until the queue was empty once */
 	struct at_feed *feed; /* of the BPF tier; NULL: messages come through the socket */
 	struct at_tap tap;

@@ -43,6 +43,7 @@ struct link {
 	uint32_t next_free;
 	uint32_t seen; /* dump that showed it last */
 	bool used, known, drifted;
+	bool dark; /* not live when the kernel was asked last */
 };
 
 struct entry {
@@ -249,12 +250,10 @@ struct tomb {
 	bool deleted, ruled;
 };
 
-/* What a record changed of that which lookups depend on. */
+/* What a record changed of that which others have to find out. */
 enum {
-	AT_MOVED_ADDR4 = 1, /* an address came or went */
-	AT_MOVED_ADDR6 = 2,
-	AT_MOVED_LINK = 4, /* a link is up or live, or no longer */
-	AT_MOVED_VRF = 8,
+	AT_MOVED_WAY = 1, /* what the way to a target rests on */
+	AT_MOVED_VRF = 2,
 };
 
 struct at_engine {
@@ -284,8 +283,11 @@ struct at_engine {
 	uint32_t suspicious; /* scopes whose last dump was empty against the state */
 	struct at_network targets[AT_TARGETS_MAX];
 	uint32_t n_targets;
+	struct at_grounds grounds;
+	bool grounded;	/* `grounds` are known; else everything counts */
+	bool wide;	/* an address of any link may matter to a target */
 	uint32_t moved; /* AT_MOVED_*, by the record that is applied */
-	uint64_t lookups;
+	uint64_t lookups, vrfs;
 	bool v6_silent_down, name_clash;
 	bool stale; /* some table's summary is */
 	struct at_counters counters;
@@ -433,6 +435,10 @@ void at_settle(struct at_engine *e, const struct record *r, bool quiet);
 /* lookup.c */
 void at_look(struct at_engine *e, const struct record *r);
 void at_look_expired(struct at_engine *e);
+void at_moved_addr(struct at_engine *e, const struct at_addr *a);
+void at_changed_addr(struct at_engine *e, const struct at_addr *old, const struct at_addr *now);
+void at_moved_link(struct at_engine *e, uint32_t slot, const struct at_link *old, bool was);
+void at_moved_nexthop(struct at_engine *e, uint32_t id);
 
 /* snapshot.c: orders of pointers for qsort; one record each, DUMP and NEW: its size */
 int at_by_key(const void *one, const void *other);

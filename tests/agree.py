@@ -53,7 +53,17 @@ from tracker.capture.record import (
     Route,
     Task,
 )
-from tracker.model import AF_INET, AF_INET6, Criterion, Fallback, Network, PolicyTable
+from tracker.model import (
+    AF_INET,
+    AF_INET6,
+    GROUNDS_MAX,
+    Criterion,
+    Fallback,
+    Ground,
+    Grounds,
+    Network,
+    PolicyTable,
+)
 from tracker.policy.compile import default_route_policy
 
 T = TypeVar("T")
@@ -207,6 +217,11 @@ TARGETS: tuple[tuple[Network, ...], ...] = tuple(
     for targets in ((), ("10.1.2.3",), ("2001:db8::99",), ("192.0.2.99", "10.2.0.0", "::7"))
 )
 """Whose way the kernel is asked for."""
+
+
+def _ground(address: str, ifindex: int) -> Ground:
+    source = host_network(address)
+    return Ground(source.family, source.address, ifindex)
 
 
 class Maker:
@@ -408,6 +423,21 @@ POLICIES: tuple[PolicyTable, ...] = (
     listed(names=("*",), hints=("10.9.9.9",), table=7, criteria=_BACKWARDS),
 )
 """What selections may be, in every mode."""
+
+GROUNDS: tuple[Grounds | None, ...] = (
+    None,
+    Grounds(),
+    Grounds(frozenset({2}), frozenset({1}), frozenset({_ground("192.0.2.10", 2)})),
+    Grounds(
+        frozenset({3, 5}),
+        frozenset({2, 4}),
+        frozenset({_ground("10.0.0.1", 0), _ground("2001:db8::10", 2), _ground("fd00::10", 3)}),
+    ),
+    Grounds(any_address=frozenset({AF_INET}), any_nexthop=True),
+    Grounds(frozenset({4, 9}), any_address=frozenset({AF_INET6})),
+    Grounds(frozenset(range(GROUNDS_MAX + 1))),
+)
+"""What the kernel's answers rest on."""
 
 MODE_NETWORKS: tuple[tuple[Network, ...], ...] = tuple(
     tuple(map(parse_network, networks))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tracker.address import family_of, host_network
 from tracker.engine.base import NEVER
-from tracker.model import FAMILIES, NANOSECONDS, Network
+from tracker.model import FAMILIES, NANOSECONDS, Grounds, Network, Vrf, joined
 from tracker.policy import modes
 from tracker.policy.compile import TABLE_NOWHERE
 from tracker.policy.modes import Guide
@@ -111,23 +111,26 @@ class RouteTo:
         self._last: dict[str, tuple[str, ...]] = {}
         self.inherited: dict[str, tuple[str, ...]] = {}
         """What the last run found, as far as it is known: its answer, by family."""
+        self.grounds: Grounds | None = None
+        """What the last answers rest on, None = nobody knows."""
+        self.seconds = 0.0
+        """For how long they are good, 0 = until something changes."""
 
     def ask(self, incumbents: Mapping[str, str | None], lookup: Lookup | None) -> Found:
         """Ask for each destination; `incumbents` are the present answers by family."""
         words: dict[Network, str] = {}
         remarks: list[Remark] = []
         first: dict[str, tuple[str, str]] = {}
+        self.grounds, self.seconds = Grounds(), 0.0
         for target in self._guide.targets:
             family = family_of(target)
             # Equal ways: whichever the kernel takes for a packet, the answer stays.
             present = incumbents.get(family)
             sources = self._sources(target, remarks, lookup)
             sources.sort(key=lambda source: source != present)
-            if len(sources) > 1:
-                text = f"{len(sources)} equal paths, with sources {', '.join(sorted(sources))}"
-                remarks.append(Remark(family, f"route-to {target}: {text}", ambiguous=True))
+            equal = f", one of {len(sources)} equal paths" if len(sources) > 1 else ""
             for source in sources:
-                words.setdefault(host_network(source), f"source towards {target}")
+                words.setdefault(host_network(source), f"source towards {target}{equal}")
             if sources:
                 known, source = first.setdefault(family, (target, sources[0]))
                 if source not in sources:
@@ -140,23 +143,43 @@ class RouteTo:
         no reason to change an address.
         """
         family = family_of(target)
+
+        def remark(text: str, *, ambiguous: bool = False) -> None:
+            remarks.append(Remark(family, f"route-to {target}: {text}", ambiguous))
+
         if lookup is None:
-            remarks.append(Remark(family, f"route-to {target}: no kernel to ask"))
+            remark("no kernel to ask")
             return []
         try:
             found = lookup.ways(target, self._guide.vrf)
-            failure = found.failure
+            failure, grounds = found.failure, found.grounds
         except OSError as error:
-            failure = f"the kernel cannot be asked: {error.strerror or error}"
+            failure, grounds = f"the kernel cannot be asked: {error.strerror or error}", None
+        self.grounds = joined(self.grounds, grounds)
         if failure:
             last = self._last.get(target, self.inherited.get(family, ()))
-            kept = ", what was found before stays" if last else ""
-            remarks.append(Remark(family, f"route-to {target}: {failure}{kept}"))
+            remark(failure + (", what was found before stays" if last else ""))
             return list(last)
+        if found.seconds:
+            self.seconds = min(found.seconds, self.seconds or found.seconds)
         if found.local:
-            remarks.append(Remark(family, f"route-to {target}: it is an address of this host"))
+            remark("it is an address of this host")
+        if text := equal_paths(found):
+            remark(text, ambiguous=True)
         self._last[target] = tuple(dict.fromkeys(way.source for way in found.ways))
         return list(self._last[target])
+
+
+def equal_paths(found: Ways) -> str:
+    """What several equal paths leave open, "" = nothing: there is one, or the route itself names
+    the source.
+    """
+    sources = sorted({way.source for way in found.ways})
+    if len(sources) > 1:
+        return f"{len(sources)} equal paths, with sources {', '.join(sources)}"
+    if found.links > 1 and not found.named:
+        return f"{found.links} equal paths, source {sources[0]} over each"
+    return ""
 
 
 class Guidance:
@@ -188,8 +211,12 @@ class Guidance:
         self.idle = not (self._routes or self._named or self._scoped)
         """Whether nothing depends on what is found out."""
         self._lookups = -1
+        self._vrfs: tuple[Vrf, ...] = ()
+        """Those that lookups were within."""
         self._pace = _Pace()
         self._ask_at = NEVER
+        self._ends_at = NEVER
+        """When a route of the last answers ends by itself."""
         self._answer: Answer | None = None
         if before is not None:
             self._take_over(before)
@@ -263,7 +290,7 @@ class Guidance:
             if name in self._found:
                 wanted = wanted._replace(mode_networks=self._found[name].networks)
             if name in self._scoped:
-                table = self._engine.vrf_table(self._scoped[name])
+                table = self._engine.vrf(self._scoped[name]).table
                 wanted = wanted._replace(table=table or TABLE_NOWHERE)
             if wanted is not policy and wanted != policy:
                 changed[name] = wanted
@@ -278,9 +305,11 @@ class Guidance:
 
     def _ask(self, now: int, incumbents: Incumbents) -> None:
         """Ask the kernel, if its answers may be others and it was not asked just now."""
-        self._ask_at = NEVER
         lookups = self._engine.lookups()
-        if lookups == self._lookups:
+        scopes = (self._scoped[name] for name in self._routes if name in self._scoped)
+        vrfs = tuple(map(self._engine.vrf, scopes))
+        self._ask_at = self._ends_at
+        if lookups == self._lookups and vrfs == self._vrfs and now < self._ends_at:
             return
         if now < self._pace.free_at:
             self._ask_at = self._pace.free_at
@@ -289,10 +318,22 @@ class Guidance:
         asking = _Round(self._lookup) if self._lookup is not None else None
         for name, route in self._routes.items():
             self._found[name] = route.ask(incumbents(name), asking)
-        self._lookups = lookups
+        self._lookups, self._vrfs = lookups, vrfs
+        self._rest(now)
         if asking is not None and asking.is_late:
             self._lookups = -1
             self._ask_at = self._pace.free_at
+
+    def _rest(self, now: int) -> None:
+        """Wait for what the answers rest on to change, or to end."""
+        grounds: Grounds | None = Grounds()
+        for route in self._routes.values():
+            grounds = joined(grounds, route.grounds)
+        self._engine.set_grounds(grounds)
+        ends = [route.seconds for route in self._routes.values() if route.seconds]
+        # The kernel counts in 1/100 s, and is asked behind the end.
+        self._ends_at = now + int((min(ends) + 0.02) * NANOSECONDS) if ends else NEVER
+        self._ask_at = self._ends_at
 
     def _resolve(self, now: int, incumbents: Incumbents) -> None:
         if self._resolver is None:

@@ -127,6 +127,57 @@ PATTERN_MOST = 127
 TARGETS_MAX = 16
 """Addresses whose way the kernel is asked for (AT_TARGETS_MAX): as many as its filter knows."""
 
+GROUNDS_MAX = 128
+"""Of each kind in Grounds (AT_GROUNDS_MAX)."""
+
+
+class Ground(NamedTuple):
+    """A source address that the kernel answered with."""
+
+    family: int
+    address: bytes
+    """Packed."""
+    ifindex: int
+    """Of the way; 0: the route names the address, whatever the link has."""
+
+
+class Grounds(NamedTuple):
+    """What the kernel's answers rest on."""
+
+    links: frozenset[int] = frozenset()
+    """That the ways lead over."""
+    nexthops: frozenset[int] = frozenset()
+    """Ids of the objects in use."""
+    sources: frozenset[Ground] = frozenset()
+    any_address: frozenset[int] = frozenset()
+    """Families for which the kernel took what it found on some link."""
+    any_nexthop: bool = False
+
+    @property
+    def size(self) -> int:
+        """The most of a kind."""
+        return max(map(len, self[:3]))
+
+
+def joined(one: Grounds | None, other: Grounds | None) -> Grounds | None:
+    """What two answers rest on, None = nobody knows."""
+    if one is None or other is None:
+        return None
+    return Grounds(
+        one.links | other.links,
+        one.nexthops | other.nexthops,
+        one.sources | other.sources,
+        one.any_address | other.any_address,
+        one.any_nexthop or other.any_nexthop,
+    )
+
+
+class Vrf(NamedTuple):
+    """Where the name of a VRF leads; zeros = nowhere."""
+
+    ifindex: int
+    table: int
+
 
 class PolicyTable(NamedTuple):
     """A policy as the engines run it (struct at_policy)."""

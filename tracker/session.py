@@ -159,6 +159,8 @@ class Session:
             for each in self._followers:
                 each.index = self.index(each.selection)
                 self._name(each, each.named)
+            # The others were asked meanwhile.
+            self._guidance.again()
             raise
         self.settings, self.hostname, self._guidance = settings, hostname, guidance
         before, self._configured = self._configured, configured(policies, guidance)

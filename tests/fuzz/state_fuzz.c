@@ -351,6 +351,33 @@ static void set_list(struct at_engine *e, unsigned sel, uint8_t which)
 	}
 }
 
+/* What answers rest on: some link, object and source, or any. */
+static void set_grounds(struct at_engine *e, struct input *in, uint8_t which)
+{
+	static const uint32_t numbers[] = { 1, 2, 3, 4 };
+	struct at_grounds g = { .n_links = which & 3, .n_nexthops = which >> 2 & 3 };
+	uint64_t before = at_engine_lookups(e);
+	uint8_t record[AT_RECORD_MAX];
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		g.links[i] = numbers[((which >> 4) + i) & 3];
+		g.nexthops[i] = numbers[((which >> 5) + i) & 3];
+	}
+	if (which & 16) {
+		g.n_sources = 1;
+		g.sources[0].family = which & 32 ? AF_INET6 : AF_INET;
+		g.sources[0].ifindex = which & 3;
+		local_address(in, which >> 5 & 1, g.sources[0].address);
+	}
+	g.any_address[which >> 5 & 1] = which >> 6 & 1;
+	g.any_nexthop = which >> 7;
+	at_engine_set_grounds(e, which == 255 ? NULL : &g);
+	CHECK(at_engine_lookups(e) == before);
+	CHECK(!e->wide || e->n_targets);
+	CHECK(at_engine_nexthop(e, which & 7, record) <= sizeof(record));
+}
+
 static void command(struct at_engine *e, struct input *in)
 {
 	uint8_t which = next(in), number, address[16] = { 0 };
@@ -378,7 +405,10 @@ static void command(struct at_engine *e, struct input *in)
 			set_policy(e, sel, number, next(in));
 		break;
 	case 4:
-		at_engine_drop_policy(e, which >> 3 & 3);
+		if (which & 32)
+			set_grounds(e, in, next(in));
+		else
+			at_engine_drop_policy(e, which >> 3 & 3);
 		break;
 	case 5:
 		if (which & 16)

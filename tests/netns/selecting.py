@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from tracker.lastrun import Settings
     from tracker.model import Choice
 
-PATIENCE_NS = 20 * NANOSECONDS
+REST_NS = 10 * NANOSECONDS
+PATIENCE = 20.0
+"""Seconds."""
 
 
 class Counting:
@@ -59,17 +61,30 @@ class Selecting:
         choices = decision.selections[selection] if selection else decision.choices
         return choices[family]
 
-    def wait(self, wanted: Callable[[Choice], object], family: str = "ipv4") -> Choice:
+    def rest(self) -> None:
+        """Until nothing is due by itself."""
+        self.session.step(self._clock.boot_ns())
+        while (deadline := self.session.deadline()) < self._clock.boot_ns() + REST_NS:
+            self.session.step(deadline)
+
+    def wait(
+        self,
+        wanted: Callable[[Choice], object],
+        family: str = "ipv4",
+        seconds: float = PATIENCE,
+    ) -> Choice:
         """Until the node's choice of a family is as wanted."""
-        give_up = self._clock.boot_ns() + PATIENCE_NS
+        give_up = self._clock.boot_ns() + int(seconds * NANOSECONDS)
         while not wanted(self.choice(family)):
             assert self._clock.boot_ns() < give_up, self.choice(family)
             self.session.step(give_up)
         return self.choice(family)
 
-    def expect(self, address: str | None, family: str = "ipv4") -> Choice:
+    def expect(
+        self, address: str | None, family: str = "ipv4", seconds: float = PATIENCE
+    ) -> Choice:
         """Until this is the address of a family."""
-        return self.wait(lambda choice: choice.address == address, family)
+        return self.wait(lambda choice: choice.address == address, family, seconds)
 
     def close(self) -> None:
         self.source.close()

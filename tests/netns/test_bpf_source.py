@@ -22,7 +22,7 @@ from tracker.clock import SystemClock
 from tracker.engine.native import NativeEngine
 from tracker.errors import UnsupportedError
 from tracker.lastrun import INSTANT
-from tracker.model import FAMILIES, Dirty, Scope
+from tracker.model import FAMILIES, Dirty, Grounds, Scope
 from tracker.policy.compile import default_route_policy
 from tracker.session import NODE, Session
 
@@ -487,13 +487,16 @@ def test_a_policy_that_takes_a_quiet_link_hears_of_its_addresses_at_once(
     assert "10.9.0.2" in opened.addresses()
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["any link", "its link"])
 def test_a_route_to_a_target_goes_with_a_link_that_is_excluded_and_wakes(
-    node: Namespace, open_source: Callable[..., Opened]
+    node: Namespace, open_source: Callable[..., Opened], known: bool
 ) -> None:
     node.ip("link add veth9 type veth peer name veth8")
     node.batch(["link set veth8 up", "link set veth9 up", "route add 203.0.113.0/24 dev veth9"])
     opened = open_source()
     opened.engine.set_targets((host_network("203.0.113.7"),))
+    if known:
+        opened.engine.set_grounds(Grounds(frozenset({ifindex(node, "veth9")})))
     opened.settle()
     before = opened.engine.lookups()
     wake_ups = WakeUps(opened)
@@ -502,3 +505,30 @@ def test_a_route_to_a_target_goes_with_a_link_that_is_excluded_and_wakes(
     wake_ups.close()
     opened.source.drain()
     assert opened.engine.lookups() > before
+
+
+def test_an_excluded_link_that_is_not_on_the_way_to_a_target_wakes_nobody(
+    node: Namespace, open_source: Callable[..., Opened]
+) -> None:
+    opened = open_source()
+    opened.engine.set_targets((host_network("203.0.113.7"),))
+    opened.engine.set_grounds(Grounds(frozenset({ifindex(node, "eth0")})))
+    opened.settle()
+    node.ip("link add veth9 type veth peer name veth8")
+    node.batch(["link set veth8 up", "link set veth9 up"])
+    opened.resync()
+    opened.settle()
+    before = opened.engine.lookups()
+    wake_ups = WakeUps(opened)
+    node.batch(["addr add 10.9.0.1/24 dev veth9", "link set veth9 down"])
+    assert not wake_ups.came(0)
+    wake_ups.close()
+    opened.source.drain()
+    assert "10.9.0.1" in opened.addresses()
+    assert opened.engine.lookups() == before
+
+
+def ifindex(node: Namespace, link: str) -> int:
+    (found,) = node.json(f"link show dev {link}")
+    number: int = found["ifindex"]
+    return number

@@ -177,48 +177,6 @@ def test_route_to_goes_by_policy_rules(two: Namespace, tier: Tier) -> None:
         )
 
 
-MULTIPATH = {
-    "list": ["route add default nexthop via 192.0.2.1 nexthop via 198.51.100.1"],
-    "group": [
-        "nexthop add id 1 via 192.0.2.1 dev eth1",
-        "nexthop add id 2 via 198.51.100.1 dev eth2",
-        "nexthop add id 3 group 1/2",
-        "route add default nhid 3",
-    ],
-}
-
-
-@pytest.mark.parametrize("compat", [1, 0], ids=["compat", "no-compat"])
-@pytest.mark.parametrize("how", MULTIPATH)
-def test_equal_paths_are_reported_and_the_answer_is_stable(
-    two: Namespace, tier: Tier, how: str, compat: int
-) -> None:
-    two.sysctl("ipv4/nexthop_compat_mode", compat)
-    two.batch(MULTIPATH[how])
-    with selecting(two, tier, ROUTE_TO) as session:
-        choice = session.wait(lambda choice: choice.ambiguous)
-        assert choice.address == FIRST
-        assert choice.warnings == (
-            f"ipv4: route-to {TARGET}: 2 equal paths, with sources {FIRST}, {SECOND}",
-        )
-        # The other one is the answer now, and stays it when both are equal again.
-        two.ip("route add 203.0.113.7/32 via 198.51.100.1")
-        session.expect(SECOND)
-        two.ip("route del 203.0.113.7/32")
-        choice = session.wait(lambda choice: choice.ambiguous)
-        assert choice.address == SECOND
-
-
-def test_equal_paths_of_ipv6(two: Namespace, tier: Tier) -> None:
-    two.ip("-6 route add default nexthop via 2001:db8:1::1 nexthop via 2001:db8:2::1")
-    with selecting(two, tier, ROUTE_TO) as session:
-        choice = session.wait(lambda choice: choice.ambiguous, "ipv6")
-        assert choice.address == FIRST6
-        two.ip("-6 route del default nexthop via 2001:db8:1::1 nexthop via 2001:db8:2::1")
-        two.ip("-6 route add default via 2001:db8:2::1")
-        session.expect(SECOND6, "ipv6")
-
-
 def test_equal_metrics_go_by_the_kernels_order(two: Namespace, tier: Tier) -> None:
     two.batch(["route add default via 198.51.100.1", "route append default via 192.0.2.1"])
     with selecting(two, tier, ROUTE_TO) as session:

@@ -13,6 +13,7 @@ from tracker.capture.cases import Case
 from tracker.capture.inputs import load
 from tracker.capture.lookup import KernelLookup
 from tracker.capture.paper import PaperLookup
+from tracker.engine.native import NativeEngine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +71,7 @@ def test_paper_answers_as_the_kernel_does(
     paper = PaperLookup(case.snapshot.stand_in(0))
     with host.entered():
         for target in TARGETS:
-            real = KernelLookup().ways(target)
+            real = KernelLookup(NativeEngine()).ways(target)
             drawn = paper.ways(target)
             assert [way.source for way in drawn.ways] == [way.source for way in real.ways], target
             assert (drawn.failure, drawn.local) == (real.failure, real.local), target

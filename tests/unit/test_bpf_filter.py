@@ -15,14 +15,19 @@ from tracker._engine import ffi, lib
 from tracker.address import host_network
 from tracker.capture.record import encode
 from tracker.engine.native import NativeEngine
-from tracker.model import Fallback, PolicyTable
+from tracker.model import AF_INET, Fallback, Ground, Grounds, PolicyTable
 from tracker.policy.defaults import DOCKER_BRIDGE
 
+BORROWED = Ground(AF_INET, host_network("192.0.2.10").address, 2)
 
-def told(*policies: PolicyTable, targets: tuple[str, ...] = ()) -> Any:
+
+def told(
+    *policies: PolicyTable, targets: tuple[str, ...] = (), grounds: Grounds | None = None
+) -> Any:
     """struct at_filter of an engine with these selections."""
     engine = NativeEngine()
     engine.set_targets(tuple(map(host_network, targets)))
+    engine.set_grounds(grounds)
     for selection, table in enumerate(policies):
         engine.set_policy(selection, table)
     out = ffi.new("struct at_filter *")
@@ -132,11 +137,22 @@ def test_what_there_is_no_room_for_is_loud() -> None:
     assert (filter_.n_quiet_names, filter_.n_quiet_kinds) == (64, 16)
 
 
-def test_with_targets_nothing_is_quiet() -> None:
+@pytest.mark.parametrize(
+    "grounds",
+    [None, Grounds(any_address=frozenset({AF_INET})), Grounds(sources=frozenset({BORROWED}))],
+    ids=["unknown", "any address", "borrowed"],
+)
+def test_nothing_is_quiet_while_any_link_may_matter_to_a_target(grounds: Grounds | None) -> None:
     """A route to one may lead over any link, and goes with it without a message."""
-    filter_ = told(names("docker*", kinds=("dummy",)), targets=("10.0.0.1",))
+    filter_ = told(names("docker*", kinds=("dummy",)), targets=("10.0.0.1",), grounds=grounds)
     assert filter_.n_targets == 1
     assert filter_.n_quiet_names == filter_.n_quiet_kinds == 0
+
+
+def test_links_are_quiet_that_are_not_on_the_way_to_a_target() -> None:
+    way = Grounds(frozenset({2}), sources=frozenset({BORROWED._replace(ifindex=0)}))
+    filter_ = told(names("docker*"), targets=("10.0.0.1",), grounds=way)
+    assert (filter_.n_targets, filter_.n_quiet_names) == (1, 1)
 
 
 def test_tables_of_all_selections_are_told_once() -> None:
@@ -151,6 +167,9 @@ def test_without_a_selection_nothing_matters() -> None:
 
 
 # Links that are never quiet.
+
+
+BORROWED_ON_9 = addr("192.0.2.10/32", 9)
 
 
 class Watching:
@@ -194,6 +213,23 @@ def test_links_that_a_choice_depends_on_are_watched(records: list[Any], links: l
     watching.apply(*records)
     assert watching.links() == links
     assert watching.moved() == bool(links)
+
+
+def test_links_on_the_way_to_a_target_are_watched() -> None:
+    watching = Watching()
+    watching.apply(
+        link(6, "eth5"), link(7, "eth6", carrier=False), link(8, "eth7", up=False), BORROWED_ON_9
+    )
+    watching.engine.set_targets((host_network("203.0.113.7"),))
+    assert watching.links() == []
+    watching.moved()
+    watching.engine.set_grounds(Grounds(frozenset({3}), sources=frozenset({BORROWED})))
+    assert watching.moved()
+    # The link of the way, those that may get carrier, and that of the source.
+    assert watching.links() == [3, 7, 8, 9]
+    watching.engine.set_targets(())
+    assert watching.moved()
+    assert watching.links() == []
 
 
 def test_the_link_of_the_incumbent_is_watched() -> None:

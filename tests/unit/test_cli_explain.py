@@ -127,9 +127,11 @@ def test_a_named_selection_is_explained_by_its_own_policy(explain: Any, tmp_path
     assert (found["chosen"], found["reason"]) == ("198.51.100.10", "mode interface: eth1")
     rows = by_address(found)
     assert rows["192.0.2.10"]["decided_by"] == "mode"
+    assert rows["192.0.2.10"]["reason"] == "behind by mode interface: eth0 (eth*)"
     assert [rows[text]["criteria"]["mode"] for text in ("198.51.100.10", "192.0.2.10")] == [0, 1]
     table = explain(HOST, *options, "storage", "--output", "table").out
     assert table.startswith("ipv4: 198.51.100.10 (mode interface: eth1)\n")
+    assert "entry 2" in table
     node = explain(HOST, "--config", str(config)).json
     assert "selection" not in node
     assert node["families"]["ipv4"]["chosen"] == "192.0.2.10"

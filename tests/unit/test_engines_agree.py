@@ -10,6 +10,7 @@ from tests.agree import (
     DEFAULTS,
     ETH0,
     ETH1,
+    GROUNDS,
     LO,
     LOCAL,
     MODE_NETWORKS,
@@ -36,7 +37,18 @@ from tracker.engine.base import NEVER, Engine
 from tracker.model import AF_INET, AF_OF, FAMILIES, Scope
 
 SELECTIONS = (0, 1, 3)
-RARE = ("lose", "aside", "damage", "fail", "policy", "networks", "targets", "drop", "sysctl")
+RARE = (
+    "lose",
+    "aside",
+    "damage",
+    "fail",
+    "policy",
+    "networks",
+    "targets",
+    "grounds",
+    "drop",
+    "sysctl",
+)
 
 seeds = st.integers(0, (1 << 20) - 1)
 
@@ -56,6 +68,7 @@ class Engines(RuleBasedStateMachine):
         self.set_policy(0, policy)
         make = Maker(seed)
         self.seldom_targets(make)
+        self.seldom_grounds(make)
         self.send(LO, ETH0, ETH1, *(make.address() for _ in range(4)), *DEFAULTS)
 
     def send(self, *records: Record, pause: int = MS) -> None:
@@ -148,6 +161,11 @@ class Engines(RuleBasedStateMachine):
         targets = make.one(TARGETS)
         for engine in self.engines:
             engine.set_targets(targets)
+
+    def seldom_grounds(self, make: Maker) -> None:
+        grounds = make.one(GROUNDS)
+        for engine in self.engines:
+            engine.set_grounds(grounds)
 
     def seldom_drop(self, make: Maker) -> None:
         selection = make.one(SELECTIONS[1:])
@@ -258,8 +276,11 @@ class Engines(RuleBasedStateMachine):
                 assert one.rows(selection, family) == other.rows(selection, family)
                 assert one.view(selection, family) == other.view(selection, family)
         assert one.changed() == other.changed()
-        assert one.lookups() == other.lookups()
-        assert [one.vrf_table(name) for name in NAMES] == [other.vrf_table(name) for name in NAMES]
+        assert (one.lookups(), one.vrfs()) == (other.lookups(), other.vrfs())
+        assert [one.nexthop(number) for number in range(6)] == [
+            other.nexthop(number) for number in range(6)
+        ]
+        assert [one.vrf(name) for name in NAMES] == [other.vrf(name) for name in NAMES]
         assert [one.link_name(index) for index in range(10)] == [
             other.link_name(index) for index in range(10)
         ]

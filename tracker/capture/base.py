@@ -18,7 +18,8 @@ class Wake(enum.IntFlag):
     USER = 8
     TAP = 16
     LOOKUPS = 32
-    """Engine.lookups() grew since that was told; a source that cannot tell says CHANGED."""
+    """Engine.lookups() or Engine.vrfs() grew since that was told; a source that cannot tell says
+    CHANGED."""
 
 
 class Source(Protocol):

@@ -8,13 +8,15 @@ import errno
 import os
 import socket
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.address import parse, text
-from tracker.model import AF_INET, AF_INET6
+from tracker.model import AF_INET, AF_INET6, Ground, Grounds
+
+if TYPE_CHECKING:
+    from tracker.engine.base import Engine
 
 RTM_GETROUTE = 26
-RTM_GETNEXTHOP = 106
 RTM_F_FIB_MATCH = 0x2000
 """Answer with the whole route, all of its nexthops included, instead of the way of one packet."""
 NLM_F_REQUEST = 1
@@ -26,24 +28,18 @@ RTNH_F_DEAD = 1
 
 _RTA_DST = 1
 _RTA_OIF = 4
-_RTA_GATEWAY = 5
 _RTA_PREFSRC = 7
 _RTA_MULTIPATH = 9
+_RTA_CACHEINFO = 12
 _RTA_NH_ID = 30
-_NHA_ID = 1
-_NHA_GROUP = 2
-_NHA_OIF = 5
-_NHA_GATEWAY = 6
-_LINK_LOCAL = (b"\xfe\x80", b"\xa9\xfe")
 _TYPE_MASK = 0x3FFF
 """Without NLA_F_NESTED and NLA_F_NET_BYTEORDER."""
 
 _HEADER = struct.Struct("=IHHII")
 _ROUTE = struct.Struct("=BBBBBBBBI")
-_NEXTHOP = struct.Struct("=BBBBI")
 _ATTRIBUTE = struct.Struct("=HH")
 _NEXTHOP_HEAD = struct.Struct("=HBBi")
-_MEMBER = struct.Struct("=IBBH")
+_CACHE_INFO = struct.Struct("=IIi")
 _MOST_BYTES = 1 << 16
 _TIMEOUT = 0.2
 """Seconds; the kernel answers before a request returns, and a decision waits for it."""
@@ -75,14 +71,31 @@ class Ways(NamedTuple):
     """Why there is none, in a few words."""
     local: bool = False
     """It is an address of this host."""
+    named: bool = False
+    """The route names the source."""
+    links: int = 1
+    """How many links the equal ways lead over."""
+    grounds: Grounds | None = None
+    """What this rests on; None = nobody knows."""
+    seconds: float = 0.0
+    """After which the route ends by itself, 0 = never."""
 
 
 class _Leg(NamedTuple):
     """One nexthop of a route."""
 
     ifindex: int
-    gateway: bytes
-    """Packed, b"" = none."""
+    dead: bool = False
+
+
+class _Whole(NamedTuple):
+    """A route with all that it has."""
+
+    legs: tuple[_Leg, ...]
+    nexthops: frozenset[int]
+    """Ids of the objects that it uses."""
+    named: bool
+    seconds: float
 
 
 class _RefusedError(Exception):
@@ -94,45 +107,65 @@ class _RefusedError(Exception):
 
 
 class KernelLookup:
-    """Lookups in the network namespace of the calling thread."""
+    """Lookups in the network namespace of the calling thread.
+
+    Of the kernel nothing but single routes is asked for, which takes no lock (docs/decisions.md):
+    the names of VRFs and the members of nexthop groups are the engine's.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def ways(self, target: str, vrf: str = "") -> Ways:
         """All equal ways to an address, in the VRF of that name if one is given. Raises OSError
         where the kernel cannot be asked.
         """
+        scope = self._engine.vrf(vrf).ifindex if vrf else 0
+        if vrf and not scope:
+            return Ways((), FAILURES[errno.ENODEV], grounds=Grounds())
         flags = socket.SOCK_RAW | socket.SOCK_CLOEXEC
         # A socket for each question: they are rare, and nothing has to be kept in step.
         with socket.socket(socket.AF_NETLINK, flags, socket.NETLINK_ROUTE) as opened:
             opened.bind((0, 0))
             opened.settimeout(_TIMEOUT)
-            return _Asking(opened).ways(target, vrf)
+            return _Asking(opened, self._engine).ways(target, scope)
 
 
 class _Asking:
     """One socket and its requests."""
 
-    def __init__(self, opened: socket.socket) -> None:
+    def __init__(self, opened: socket.socket, engine: Engine) -> None:
         self._socket = opened
+        self._engine = engine
         self._sequence = 0
 
-    def ways(self, target: str, vrf: str) -> Ways:
-        try:
-            scope = socket.if_nametoindex(vrf) if vrf else 0
-        except OSError:
-            return Ways((), FAILURES[errno.ENODEV])
+    def ways(self, target: str, scope: int) -> Ways:
         packed = parse(target)
+        near = frozenset({scope} if scope else ())
         try:
             kind, first = self._way(packed, scope)
             if kind == RTN_LOCAL:
-                return Ways((Way(target, first.ifindex),), local=True)
-            legs = self._legs(packed, scope)
+                itself = Ground(_family(packed), packed, 0)
+                grounds = Grounds(near, sources=frozenset({itself}))
+                return Ways((Way(target, first.ifindex),), local=True, grounds=grounds)
+            whole = self._whole(packed, scope)
         except _RefusedError as error:
-            return Ways((), FAILURES.get(error.number, str(error)))
+            # An object that swallows packets can become one that does not, below its routes.
+            grounds = Grounds(near, any_nexthop=True)
+            return Ways((), FAILURES.get(error.number, str(error)), grounds=grounds)
+        links = {leg.ifindex for leg in whole.legs if not leg.dead}
         found = {first}
-        if len({leg.ifindex for leg in legs}) > 1:
-            found = {way for leg in legs if (way := self._over(packed, leg)) is not None}
+        if len(links) > 1:
+            found = {way for link in links if (way := self._over(packed, link)) is not None}
         ways = sorted((way for way in found if way.source), key=lambda way: (way.ifindex, way))
-        return Ways(tuple(ways), "" if ways else "no address to send from")
+        return Ways(
+            tuple(ways),
+            "" if ways else "no address to send from",
+            named=whole.named,
+            links=max(1, len(links)),
+            grounds=_grounds(packed, near | {first.ifindex}, found, whole),
+            seconds=whole.seconds,
+        )
 
     def _way(self, packed: bytes, oif: int) -> tuple[int, Way]:
         """Type of the route, and the way of one packet."""
@@ -141,51 +174,47 @@ class _Asking:
         ifindex = _number(attributes.get(_RTA_OIF, b""))
         return kind, Way(text(source) if source else "", ifindex)
 
-    def _over(self, packed: bytes, leg: _Leg) -> Way | None:
-        """The way over one nexthop; None = it went meanwhile, which is announced."""
+    def _over(self, packed: bytes, link: int) -> Way | None:
+        """The way over one link; None = it went meanwhile, which is announced."""
         try:
-            _, way = self._way(packed, leg.ifindex)
-            if way.ifindex == leg.ifindex:
-                return way
-            # Among the members of an IPv6 group the kernel goes by the flow, whatever is asked.
-            near = leg.gateway and not leg.gateway.startswith(_LINK_LOCAL)
-            return self._way(leg.gateway, leg.ifindex)[1] if near else way
+            return self._way(packed, link)[1]
         except _RefusedError:
             return None
 
-    def _legs(self, packed: bytes, oif: int) -> list[_Leg]:
-        """All nexthops of the route to a destination."""
+    def _whole(self, packed: bytes, oif: int) -> _Whole:
+        """The route to a destination, with all of its nexthops."""
         _, attributes = self._route(packed, oif, RTM_F_FIB_MATCH)
-        if legs := attributes.get(_RTA_MULTIPATH):
-            return _legs(legs)
-        # With net.ipv4.nexthop_compat_mode=0 the route names its nexthop object and no more.
-        number = attributes.get(_RTA_NH_ID)
-        return self._members(number) if number is not None else []
+        legs = _legs(attributes.get(_RTA_MULTIPATH, b""))
+        number = _number(attributes.get(_RTA_NH_ID, b""))
+        nexthops, members = self._objects(number) if number else (frozenset(), ())
+        if _RTA_OIF in attributes:
+            legs = (_Leg(_number(attributes[_RTA_OIF])),)
+        return _Whole(
+            # With net.ipv4.nexthop_compat_mode=0 the route names its nexthop object and no more.
+            legs or members,
+            nexthops,
+            _RTA_PREFSRC in attributes,
+            _seconds(attributes.get(_RTA_CACHEINFO, b"")) if len(packed) == 16 else 0.0,
+        )
 
-    def _members(self, number: bytes) -> list[_Leg]:
-        group = self._nexthop(number).get(_NHA_GROUP, b"")
-        members = [
-            self._nexthop(struct.pack("=I", member[0])) for member in _MEMBER.iter_unpack(group)
-        ]
-        return [
-            _Leg(_number(member[_NHA_OIF]), member.get(_NHA_GATEWAY, b""))
-            for member in members
-            if _NHA_OIF in member
-        ]
+    def _objects(self, number: int) -> tuple[frozenset[int], tuple[_Leg, ...]]:
+        """Ids of a nexthop object and its members, as far as the engine knows them, and their
+        legs. What it does not know yet is about to be announced.
+        """
+        hop = self._engine.nexthop(number)
+        members = [member.id for member in hop.members] if hop is not None else []
+        hops = [self._engine.nexthop(member) for member in members] or [hop]
+        legs = tuple(_Leg(hop.oif) for hop in hops if hop is not None and hop.oif)
+        return frozenset({number, *members}), legs
 
     def _route(self, packed: bytes, oif: int, flags: int) -> tuple[int, dict[int, bytes]]:
-        family = AF_INET if len(packed) == 4 else AF_INET6
-        head = _ROUTE.pack(family, len(packed) * 8, 0, 0, 0, 0, 0, 0, flags)
+        head = _ROUTE.pack(_family(packed), len(packed) * 8, 0, 0, 0, 0, 0, 0, flags)
         wanted = _attribute(_RTA_DST, packed)
         if oif:
             wanted += _attribute(_RTA_OIF, struct.pack("=i", oif))
         body = self._ask(RTM_GETROUTE, head + wanted)
         kind = _ROUTE.unpack_from(body)[7]
         return kind, _attributes(body[_ROUTE.size :])
-
-    def _nexthop(self, number: bytes) -> dict[int, bytes]:
-        body = self._ask(RTM_GETNEXTHOP, _NEXTHOP.pack(0, 0, 0, 0, 0) + _attribute(_NHA_ID, number))
-        return _attributes(body[_NEXTHOP.size :])
 
     def _ask(self, kind: int, body: bytes) -> bytes:
         """Body of the one message that answers. Raises _RefusedError."""
@@ -200,6 +229,33 @@ class _Asking:
             if kind == NLMSG_ERROR:
                 raise _RefusedError(-struct.unpack_from("=i", answer, _HEADER.size)[0])
             return answer[_HEADER.size : size]
+
+
+def _grounds(packed: bytes, near: frozenset[int], found: set[Way], whole: _Whole) -> Grounds:
+    family = _family(packed)
+    sources = [(parse(way.source), way.ifindex) for way in found if way.source]
+    # An address of another link wins where it reaches as far as the destination and this does not.
+    foreign = any(_reach(source) != _reach(packed) for source, _ in sources)
+    is_open = len(sources) < len(found) or (foreign and not whole.named)
+    return Grounds(
+        near | {way.ifindex for way in found} | {leg.ifindex for leg in whole.legs},
+        whole.nexthops,
+        frozenset(
+            Ground(family, source, 0 if whole.named else ifindex) for source, ifindex in sources
+        ),
+        frozenset({family} if is_open else ()),
+    )
+
+
+def _family(packed: bytes) -> int:
+    return AF_INET if len(packed) == 4 else AF_INET6
+
+
+def _reach(packed: bytes) -> str:
+    """How far an address counts, of IPv6 (RFC 4007)."""
+    if len(packed) == 4 or packed[0] != 0xFE:
+        return "global"
+    return {0x80: "link", 0xC0: "site"}.get(packed[1] & 0xC0, "global")
 
 
 _LITTLE = struct.pack("=H", 1) == b"\1\0"
@@ -225,15 +281,21 @@ def _attributes(data: bytes) -> dict[int, bytes]:
     return found
 
 
-def _legs(data: bytes) -> list[_Leg]:
-    """A list of nexthops, without those that are dead."""
+def _legs(data: bytes) -> tuple[_Leg, ...]:
+    """A list of nexthops."""
     legs = []
     while len(data) >= _NEXTHOP_HEAD.size:
         size, flags, _, ifindex = _NEXTHOP_HEAD.unpack_from(data)
         if size < _NEXTHOP_HEAD.size:
             break
-        if not flags & RTNH_F_DEAD:
-            attributes = _attributes(data[_NEXTHOP_HEAD.size : size])
-            legs.append(_Leg(ifindex, attributes.get(_RTA_GATEWAY, b"")))
+        legs.append(_Leg(ifindex, bool(flags & RTNH_F_DEAD)))
         data = data[size + -size % 4 :]
-    return legs
+    return tuple(legs)
+
+
+def _seconds(cache_info: bytes) -> float:
+    """Until a route ends, of struct rta_cacheinfo; USER_HZ is 100 everywhere but on Alpha."""
+    if len(cache_info) < _CACHE_INFO.size:
+        return 0.0
+    ticks: int = _CACHE_INFO.unpack_from(cache_info)[2]
+    return max(ticks, 0) / 100

@@ -83,7 +83,7 @@ class Pyroute2Source:
         self._tap_size = 0
         self._targets: tuple[Network, ...] = ()
         """Those that the filter of the socket goes by."""
-        self._lookups = engine.lookups()
+        self._lookups = engine.lookups() + engine.vrfs()
         """What was told."""
         try:
             self._ipr = IPRoute(rcvbuf=rcvbuf)
@@ -153,7 +153,7 @@ class Pyroute2Source:
             applied = True
 
     def _bits(self, *, applied: bool) -> Wake:
-        lookups, told = self.engine.lookups(), self._lookups
+        lookups, told = self.engine.lookups() + self.engine.vrfs(), self._lookups
         self._lookups = lookups
         bits = Wake.CHANGED if applied else Wake(0)
         return bits | Wake.LOOKUPS if lookups != told else bits

@@ -64,7 +64,7 @@ class ReplaySource:
         """CHECKPOINT events that were reached."""
         self._clock = clock
         self._woken = False
-        self._lookups = engine.lookups()
+        self._lookups = engine.lookups() + engine.vrfs()
         """What was told."""
         self._counts: dict[str, int] = {}
 
@@ -135,7 +135,7 @@ class ReplaySource:
     # Inside.
 
     def _bits(self) -> Wake:
-        lookups, told = self.engine.lookups(), self._lookups
+        lookups, told = self.engine.lookups() + self.engine.vrfs(), self._lookups
         self._lookups = lookups
         bits = Wake.DIRTY if self.engine.dirty() else Wake(0)
         return bits | Wake.LOOKUPS if lookups != told else bits

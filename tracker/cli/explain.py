@@ -10,7 +10,7 @@ from tracker.cli.follow import configuration, look
 from tracker.cli.output import print_json, wants_table
 from tracker.errors import UsageError
 from tracker.model import Criterion, Reject
-from tracker.policy.criteria import describe_row, winner_reason
+from tracker.policy.criteria import describe_row, loser_reason, winner_reason
 from tracker.printable import quoted
 from tracker.session import NODE
 
@@ -151,14 +151,14 @@ def _decided_by(policy: PolicyTable, row: Row, best: Row | None) -> str | None:
     """The first criterion that decided between the best and this one; None without a contest."""
     if row.reject is not Reject.NONE or best is None or row is best:
         return None
-    return _first_difference(policy, row, best)
+    return _first_difference(policy, row, best).label
 
 
-def _first_difference(policy: PolicyTable, row: Row, other: Row) -> str:
+def _first_difference(policy: PolicyTable, row: Row, other: Row) -> Criterion:
     for criterion, own, first in zip(policy.criteria, row.values, other.values, strict=True):
         if own != first:
-            return criterion.label
-    return Criterion.ADDRESS.label
+            return criterion
+    return Criterion.ADDRESS
 
 
 def _reason(about: About, row: Row, best: Row | None, *, kept: Row | None) -> str:
@@ -167,12 +167,13 @@ def _reason(about: About, row: Row, best: Row | None, *, kept: Row | None) -> st
         return row.reject.label
     policy = about.policy
     if best is not None and row is not best:
-        return f"behind by {_first_difference(policy, row, best)}"
+        by = _first_difference(policy, row, best)
+        return loser_reason(policy, row, by, about.guide.mode, about.found.words)
     why = winner_reason(policy, row, about.guide.mode, about.found.words)
     if kept is None:
         return why
     by = _first_difference(policy, kept, row)
-    return f"{why}; ahead by {by}, but {kept.address} stays"
+    return f"{why}; ahead by {by.label}, but {kept.address} stays"
 
 
 def _address(arguments: Arguments) -> str | None:

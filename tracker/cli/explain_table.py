@@ -15,6 +15,8 @@ OVERHEAD = 6
 """Lines of a family beside its rows: title, head, rule, remainder, summary, blank."""
 GAP = 3
 """Blanks between two columns."""
+LISTS = ("static", "mode")
+"""Criteria whose value is a position in a list."""
 LEAST = 5
 """Rows of a family that are shown on the smallest screen."""
 
@@ -98,7 +100,7 @@ def _head(columns: list[str]) -> tuple[str, ...]:
 def _row(entry: dict[str, Any], columns: list[str]) -> tuple[str, ...]:
     rank = "-" if entry["rank"] is None else str(entry["rank"])
     address = f"{entry['address']}/{entry['prefixlen']}"
-    values = [_shown(entry["criteria"][label]) if entry["eligible"] else "" for label in columns]
+    values = [_cell(entry["criteria"], label) if entry["eligible"] else "" for label in columns]
     why = entry["decided_by"] or ("best" if entry["eligible"] else entry["reason"])
     return (rank, address, printable(entry["interface"]), *values, why)
 
@@ -114,6 +116,13 @@ def _deciding(candidates: list[dict[str, Any]]) -> list[str]:
     """
     found = {entry["decided_by"] for entry in candidates} | {"default-route"}
     return [label for label in _all(candidates) if label in found]
+
+
+def _cell(criteria: dict[str, Any], label: str) -> str:
+    value = criteria[label]
+    if label in LISTS and value is not None:
+        return f"entry {value + 1}"
+    return _shown(value)
 
 
 def _shown(value: Any) -> str:

@@ -187,7 +187,7 @@ def helpers(source: Source, config: Config, before: Helpers | None = None) -> He
     if lookup is None and any(guide.targets for guide in given):
         from tracker.capture.lookup import KernelLookup  # noqa: PLC0415 - for one mode
 
-        lookup = KernelLookup()
+        lookup = KernelLookup(source.engine)
     if any(guide.host for guide in given):
         from tracker.resolve import Resolver  # noqa: PLC0415 - for one mode
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tracker.model import Dirty, Network, PolicyTable, Row, Scope, Sight, View
+from tracker.model import Dirty, Grounds, Network, PolicyTable, Row, Scope, Sight, View, Vrf
+
+if TYPE_CHECKING:
+    from tracker.capture.record import Nexthop
 
 NEVER = (1 << 64) - 1
 """A deadline that does not come."""
@@ -78,8 +81,14 @@ class Engine(Protocol):
     def tables(self) -> list[int]:
         """Routing tables that some selection names."""
 
-    def vrf_table(self, name: str) -> int:
-        """Routing table of the VRF of that name, 0 = there is none."""
+    def vrf(self, name: str) -> Vrf:
+        """The VRF of that name, zeros = there is none."""
+
+    def vrfs(self) -> int:
+        """Grows when a VRF's name leads to another link or table."""
+
+    def nexthop(self, number: int) -> Nexthop | None:
+        """The nexthop object of this id, None = it is not known."""
 
     @property
     def targets(self) -> tuple[Network, ...]:
@@ -90,9 +99,13 @@ class Engine(Protocol):
         most. A source tells the kernel's filter at its next drain() or wait(), so ask no sooner.
         """
 
+    def set_grounds(self, grounds: Grounds | None) -> None:
+        """Say what the kernel's answers rest on; None = nobody knows, as for new targets, or there
+        are more than GROUNDS_MAX of a kind."""
+
     def lookups(self) -> int:
         """Grows when the kernel may answer otherwise for a target, also when other targets were
-        set, and when a VRF's name leads to another table."""
+        set."""
 
     def link_name(self, ifindex: int) -> str:
         """Name of a link, "ifN" for one that is not known (any more)."""

@@ -8,7 +8,7 @@ import os
 # The C part of socket alone: `socket` doubles the time in which Python starts.
 from _socket import inet_ntop, inet_pton
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from tracker._engine import ffi, lib
 from tracker.errors import ConfigError
@@ -17,9 +17,11 @@ from tracker.model import (
     AF_INET6,
     AF_OF,
     FAMILY_OF,
+    GROUNDS_MAX,
     IPV4,
     IPV6,
     Dirty,
+    Grounds,
     Network,
     PolicyTable,
     Reject,
@@ -27,7 +29,11 @@ from tracker.model import (
     Scope,
     Tier,
     View,
+    Vrf,
 )
+
+if TYPE_CHECKING:
+    from tracker.capture.record import Nexthop
 
 __all__ = ["NativeEngine"]
 
@@ -39,7 +45,8 @@ _BEST_AT = ffi.offsetof("struct at_glance", "view", "best")
 _INCUMBENT_AT = ffi.offsetof("struct at_glance", "view", "incumbent")
 _APPLIED = Struct(f"={3 * lib.AT_KINDS}Q")
 _DIRTY_ROOM = 64
-_DRIFT_BYTES = 16 * 2048
+_RECORD_BYTES = 2048
+_DRIFT_BYTES = 16 * _RECORD_BYTES
 
 _REJECTS = tuple(Reject)
 _TIERS = tuple(Tier)
@@ -279,9 +286,23 @@ class NativeEngine:
         count = lib.at_engine_tables(self.handle, tables, lib.AT_SELECTIONS_MAX)
         return list(tables[0:count])
 
-    def vrf_table(self, name: str) -> int:
-        """Routing table of the VRF of that name, 0 = there is none."""
-        return int(lib.at_engine_vrf_table(self.handle, name.encode("utf-8", "surrogateescape")))
+    def vrf(self, name: str) -> Vrf:
+        """The VRF of that name, zeros = there is none."""
+        table = ffi.new("uint32_t *")
+        raw = name.encode("utf-8", "surrogateescape")
+        return Vrf(int(lib.at_engine_vrf(self.handle, raw, table)), table[0])
+
+    def vrfs(self) -> int:
+        """Grows when a VRF's name leads to another link or table."""
+        return int(lib.at_engine_vrfs(self.handle))
+
+    def nexthop(self, number: int) -> Nexthop | None:
+        """The nexthop object of this id, None = it is not known."""
+        from tracker.capture.record import decode  # noqa: PLC0415 - for few
+
+        out = ffi.new("uint8_t[]", _RECORD_BYTES)
+        size = lib.at_engine_nexthop(self.handle, number, out)
+        return cast("Nexthop", decode(bytes(ffi.buffer(out, size))).payload) if size else None
 
     # What is asked of the kernel.
 
@@ -291,9 +312,26 @@ class NativeEngine:
         _check(lib.at_engine_set_targets(self.handle, _networks(targets), len(targets)))
         self.targets = targets
 
+    def set_grounds(self, grounds: Grounds | None) -> None:
+        """Say what the kernel's answers rest on; None = nobody knows, or there are more than
+        GROUNDS_MAX of a kind."""
+        if grounds is None or grounds.size > GROUNDS_MAX:
+            lib.at_engine_set_grounds(self.handle, ffi.NULL)
+            return
+        raw = ffi.new("struct at_grounds *")
+        raw.n_links, raw.n_nexthops = len(grounds.links), len(grounds.nexthops)
+        raw.n_sources = len(grounds.sources)
+        raw.any_nexthop = grounds.any_nexthop
+        raw.any_address = [AF_INET in grounds.any_address, AF_INET6 in grounds.any_address]
+        raw.links[0 : raw.n_links] = list(grounds.links)
+        raw.nexthops[0 : raw.n_nexthops] = list(grounds.nexthops)
+        for entry, source in zip(raw.sources, grounds.sources, strict=False):
+            entry.family, entry.ifindex = source.family, source.ifindex
+            ffi.memmove(entry.address, source.address, len(source.address))
+        lib.at_engine_set_grounds(self.handle, raw)
+
     def lookups(self) -> int:
-        """Grows when the kernel may answer otherwise for a target, or a VRF's name leads to
-        another table."""
+        """Grows when the kernel may answer otherwise for a target."""
         return int(lib.at_engine_lookups(self.handle))
 
     def link_name(self, ifindex: int) -> str:

@@ -13,6 +13,7 @@ from tracker.capture.record import (
     Addr,
     Kind,
     MalformedRecord,
+    Nexthop,
     Op,
     Record,
     iter_records,
@@ -31,11 +32,13 @@ from tracker.model import (
     IPV4,
     IPV6,
     Dirty,
+    Grounds,
     Network,
     PolicyTable,
     Row,
     Scope,
     View,
+    Vrf,
 )
 
 __all__ = ["ReferenceEngine"]
@@ -211,11 +214,19 @@ class ReferenceEngine:
         """Routing tables that some selection names."""
         return sorted(self._state.tables)
 
-    def vrf_table(self, name: str) -> int:
-        """Routing table of the VRF of that name, 0 = there is none."""
+    def vrf(self, name: str) -> Vrf:
+        """The VRF of that name, zeros = there is none."""
         vrfs = [link for link in self._state.links.values() if link.kind == "vrf"]
-        found = [link for link in vrfs if link.name == name]
-        return min(found).vrf_table if found else 0
+        found = [Vrf(link.ifindex, link.vrf_table) for link in vrfs if link.name == name]
+        return min(found, default=Vrf(0, 0))
+
+    def vrfs(self) -> int:
+        """Grows when a VRF's name leads to another link or table."""
+        return self._lookups.vrfs
+
+    def nexthop(self, number: int) -> Nexthop | None:
+        """The nexthop object of this id, None = it is not known."""
+        return self._state.nexthops.get(number)
 
     # What is asked of the kernel.
 
@@ -229,9 +240,13 @@ class ReferenceEngine:
         TARGETS_MAX, or one that is not of host length."""
         self._lookups.set_targets(targets)
 
+    def set_grounds(self, grounds: Grounds | None) -> None:
+        """Say what the kernel's answers rest on; None = nobody knows, or there are more than
+        GROUNDS_MAX of a kind."""
+        self._lookups.set_grounds(grounds)
+
     def lookups(self) -> int:
-        """Grows when the kernel may answer otherwise for a target, or a VRF's name leads to
-        another table."""
+        """Grows when the kernel may answer otherwise for a target."""
         return self._lookups.generation
 
     def link_name(self, ifindex: int) -> str:

@@ -161,6 +161,22 @@ def winner_reason(
     return reason
 
 
+def loser_reason(
+    policy: PolicyTable,
+    row: Row,
+    by: Criterion,
+    mode: str = "",
+    words: Mapping[Network, str] = _NO_WORDS,
+) -> str:
+    """What a row is behind by: of a list, which entry of it takes the row."""
+    if (
+        by is Criterion.MODE
+        and describe(policy, by, row.values[policy.criteria.index(by)]) is not None
+    ):
+        return f"behind by {_by_mode(policy, row, mode, words)}"
+    return f"behind by {by.label}"
+
+
 def _by_mode(policy: PolicyTable, row: Row, mode: str, words: Mapping[Network, str]) -> str:
     hint = _hint_of(policy, row)
     beside = f"in the subnet of hint {hint}" if hint else ""
