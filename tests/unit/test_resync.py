@@ -16,15 +16,24 @@ START = 1000 * NANOSECONDS
 MS = NANOSECONDS // 1000
 
 
+class Clock(VirtualClock):
+    """Knows what dumps spend."""
+
+    spent = 0
+
+    def spent_ns(self) -> int:
+        return self.spent
+
+
 class Host:
     """A source and its engine: dirty until dumped, and again whenever a test says so."""
 
     def __init__(self) -> None:
-        self.clock = VirtualClock(START)
+        self.clock = Clock(START)
         self.engine = self
         self.dirt: list[Dirty] = []
         self.dumped: list[int] = []
-        self.takes_ns = 0
+        self.takes_ns = self.spends_ns = 0
         self.works = True
         self.dump_error = "no room"
 
@@ -34,6 +43,7 @@ class Host:
     def dump(self, scope: Scope, ifindex: int, table: int) -> bool:
         self.dumped.append((self.clock.boot_ns() - START) // MS)
         self.clock.advance_to(self.clock.boot_ns() + self.takes_ns)
+        self.clock.spent += self.spends_ns
         if self.works:
             self.dirt = []
         return self.works
@@ -95,13 +105,19 @@ def test_confirmations_leave_a_tenth_of_a_second_between(host: Host, resync: Res
     assert resync.done["route4", "R1"] == 4
 
 
-@pytest.mark.parametrize(("takes_ms", "second"), [(50, 1050), (400, 5400)])
-def test_long_dumps_confirm_more_rarely_but_within_five_seconds(
-    host: Host, resync: Resync, takes_ms: int, second: int
+@pytest.mark.parametrize(("spends_ms", "second"), [(50, 5400), (2000, 60_400)])
+def test_costly_dumps_confirm_more_rarely_but_within_a_minute(
+    host: Host, resync: Resync, spends_ms: int, second: int
 ) -> None:
-    host.takes_ns = takes_ms * MS
+    host.takes_ns, host.spends_ns = 400 * MS, spends_ms * MS
     follow(host, resync, dirt(lost=False, rule=1), second)
     assert host.dumped == [0, second]
+
+
+def test_a_dump_that_merely_waits_for_a_processor_is_not_costly(host: Host, resync: Resync) -> None:
+    host.takes_ns, host.spends_ns = 400 * MS, MS // 2
+    follow(host, resync, dirt(lost=False, rule=1), 1000)
+    assert host.dumped == [0, 500, 1000]
 
 
 def test_a_loss_does_not_wait_for_the_pace_of_confirmations(host: Host, resync: Resync) -> None:
