@@ -480,8 +480,7 @@ class Session:
 
     def _audit(self) -> None:
         self.source.refresh()
-        for scope in Scope:
-            self.source.dump(scope, audit=True)
+        self.resync.audit()
         if drifts := self.engine.drifts():
             self._drifts.append(drifts)
         # What was written may be gone as well.

@@ -2,8 +2,9 @@
 
 A loss is answered at once, then at most once a second, doubling to once in ten seconds while
 losses go on. A rule that wants its inference confirmed is answered at once, then at most every
-100 ms, and so that dumps of that scope take a hundredth of a processor, but within a minute: rules
-act by themselves, and to walk a full table of IPv6 takes up to seconds while it changes.
+100 ms, and so that dumps of that scope take no more than a share of a processor, but within a
+minute: rules act by themselves, and to walk a full table of IPv6 takes up to seconds while it
+changes. An audit leaves out a scope whose last one took more than that share since then.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ LOSS_FIRST_NS = NANOSECONDS
 LOSS_MOST_NS = 10 * NANOSECONDS
 CONFIRM_NS = NANOSECONDS // 10
 CONFIRM_MOST_NS = 60 * NANOSECONDS
-CONFIRM_SHARE = 100
+SHARE = 200
+"""One part in so many: nobody decides during a dump, and no more than few changes are to meet one."""
 EVENTS_KEPT = 64
 
 
 class _Pace:
     """When a scope may be dumped next."""
 
-    __slots__ = ("confirm_at", "loss_at", "loss_interval", "loss_last")
+    __slots__ = ("audit_at", "confirm_at", "loss_at", "loss_interval", "loss_last")
 
     def __init__(self) -> None:
+        self.audit_at = 0
         self.loss_at = 0
         self.loss_last = 0
         self.loss_interval = 0
@@ -48,7 +51,7 @@ class _Pace:
             self.loss_last = began_ns
             self.loss_at = began_ns + self.loss_interval
         # Not by the time it took: on a busy machine that says nothing of the dump.
-        rest_ns = max(CONFIRM_NS, CONFIRM_SHARE * spent_ns)
+        rest_ns = max(CONFIRM_NS, SHARE * spent_ns)
         self.confirm_at = ended_ns + min(rest_ns, CONFIRM_MOST_NS)
 
 
@@ -91,6 +94,16 @@ class Resync:
             self._events.append(Event(name, cause, "" if worked else self._source.dump_error))
             pace.ran(dirty, now, self._clock.boot_ns(), spent_ns)
         return ran
+
+    def audit(self) -> None:
+        """Compare each scope with the kernel."""
+        for scope, pace in self._pace.items():
+            if pace.audit_at > self._clock.boot_ns():
+                continue
+            before_ns = self._clock.spent_ns()
+            self._source.dump(scope, audit=True)
+            spent_ns = self._clock.spent_ns() - before_ns
+            pace.audit_at = self._clock.boot_ns() + SHARE * spent_ns
 
     def take_events(self) -> list[Event]:
         """Dumps since the last call, the newest 64 at most, for a log."""
