@@ -24,7 +24,7 @@ LOSS_MOST_NS = 10 * NANOSECONDS
 CONFIRM_NS = NANOSECONDS // 10
 CONFIRM_MOST_NS = 60 * NANOSECONDS
 SHARE = 200
-"""One part in so many: nobody decides during a dump, and no more than few changes are to meet one."""
+"""One part in so many: nobody decides during a dump, and few changes are to meet one."""
 EVENTS_KEPT = 64
 
 
