@@ -37,6 +37,7 @@ struct at_source {
 	int timer_fd;
 	uint64_t armed; /* deadline of the timer, UINT64_MAX = none */
 	uint32_t seq;
+	int prompt;	      /* the kernel was told that we want to be let in soon */
 	uint32_t awake;	      /* reads without a look at the socket */
 	uint64_t lookups;     /* at_engine_lookups() and at_engine_vrfs() that were told */
 	int congested;	      /* the kernel drops what comes until the queue was empty once */

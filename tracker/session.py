@@ -96,6 +96,8 @@ class Session:
         self._configured = configured(policies, self._guidance)
         self._has_targets = False
         self._tables = Tables(source.engine, policies)
+        self._abouts: dict[str, About] = {}
+        """What about() said, while that stands."""
         self._followers: list[Follower] = []
         self._ahead: Follower | None = None
         """What was decided on at a glance, to be followed in this step."""
@@ -163,6 +165,7 @@ class Session:
             self._guidance.again()
             raise
         self.settings, self.hostname, self._guidance = settings, hostname, guidance
+        self._abouts.clear()
         before, self._configured = self._configured, configured(policies, guidance)
         self._followers = [f for f in self._followers if f.family in self._families(f.selection)]
         known = {(f.selection, f.family): f for f in self._followers}
@@ -267,8 +270,12 @@ class Session:
 
     def about(self, selection: str) -> About:
         """What a selection asks for, and what that stands for now."""
-        found = self._guidance.found(selection)
-        return About(self.policies[selection], self._guidance.guide(selection), found)
+        about = self._abouts.get(selection)
+        if about is None:
+            found = self._guidance.found(selection)
+            about = About(self.policies[selection], self._guidance.guide(selection), found)
+            self._abouts[selection] = about
+        return about
 
     # What came out.
 
@@ -318,7 +325,10 @@ class Session:
 
     def _guide(self, cause: str = POLICY) -> None:
         """Find out what policies depend on, and follow it."""
+        if self._guidance.idle:
+            return
         now = self._clock.boot_ns()
+        self._abouts.clear()
         changed = self._guidance.step(now, self.policies, self._incumbents)
         if changed:
             self._tables.follow(changed)
@@ -482,8 +492,7 @@ class Session:
 
     def _audit(self) -> None:
         self.source.refresh()
-        for scope in Scope:
-            self.source.dump(scope, audit=True)
+        self.resync.audit()
         if drifts := self.engine.drifts():
             self._drifts.append(drifts)
         # What was written may be gone as well.
