@@ -51,8 +51,9 @@ def _arguments(config: pytest.Config) -> tuple[str, ...]:
 def _is_whole(config: pytest.Config) -> bool:
     """Whether everything was to be measured, not a part."""
     option = config.option
-    chosen = option.keyword or option.markexpr or option.collectonly or option.benchmark_disable
-    return not chosen and [Path(path).resolve() for path in config.args] == [HERE]
+    selects = option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob
+    is_part = any(selects) or option.collectonly or option.benchmark_disable
+    return not is_part and [Path(path).resolve() for path in config.args] == [HERE]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
