@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 QUIET_SECONDS = 0.3
 """So long nothing may be left to read, and no processor time be used, until a reader is done."""
-QUIET_SHARE = 0.01
+QUIET_SHARE = 0.03
 """What timers of a program may use of it."""
-READY_SECONDS = 60.0
+READY_SECONDS = 20.0
 END_SECONDS = 10.0
 STEP_SECONDS = 0.02
 """Between two looks at a process: there is no event for what is waited for here."""

@@ -242,7 +242,8 @@ PEERS = (
     Peer(
         "poll-10s",
         "poll loop, 10 s",
-        "reads links, addresses and routes anew every 10 s, as often as the kubelet does",
+        "looks for a default route in /proc/net, then lists links and addresses: every 10 s, as "
+        "the kubelet does",
         "none to overrun",
         _floor("peer-poll", None, 10_000),
         _needs(BUILD / "peer-poll", _BUILT),

@@ -86,7 +86,9 @@ each change is one of another network.
 
 `ip monitor` and the bare loops keep no state: what they miss stays missed.
 
-addrtracker decides without a wait here (settle and hold are 0), as all others act at once.
+addrtracker decides without a wait here (settle and hold are 0), as all others act at once. What it
+sees is its decision, when its caller has it: of changes that come before it has woken up it makes
+one decision, and those in between count as missed.
 """.strip().split("\n\n")
 ]
 """What one has to know to be fair."""
