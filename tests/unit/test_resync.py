@@ -131,6 +131,15 @@ def test_a_loss_does_not_wait_for_the_pace_of_confirmations(host: Host, resync: 
     assert resync.run()
 
 
+def test_what_a_loss_costs_puts_off_no_confirmation(host: Host, resync: Resync) -> None:
+    host.spends_ns = 400 * MS
+    host.dirt = dirt(lost=True)
+    resync.run()
+    host.spends_ns = 0
+    follow(host, resync, dirt(lost=False, rule=1), 100)
+    assert host.dumped == [0, 100]
+
+
 def test_an_audit_leaves_out_what_took_too_long_last_time(host: Host, resync: Resync) -> None:
     host.spends_ns = 400 * MS
     resync.audit()

@@ -50,8 +50,9 @@ class _Pace:
             self.loss_interval = min(LOSS_MOST_NS, 2 * self.loss_interval or LOSS_FIRST_NS)
             self.loss_last = began_ns
             self.loss_at = began_ns + self.loss_interval
-        # Not by the time it took: on a busy machine that says nothing of the dump.
-        rest_ns = max(CONFIRM_NS, SHARE * spent_ns)
+        # Not by the time it took: on a busy machine that says nothing of the dump. Nor by what one
+        # after a loss spent, which asks for more.
+        rest_ns = max(CONFIRM_NS, 0 if dirty.lost else SHARE * spent_ns)
         self.confirm_at = ended_ns + min(rest_ns, CONFIRM_MOST_NS)
 
 
