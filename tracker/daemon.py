@@ -13,9 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from tracker.api.metrics import MetricsCollector, MetricsServer, registry
 from tracker.capture.base import has_attribution, loader_of
-from tracker.capture.record import describe, iter_records
 from tracker.engine.base import NEVER
 from tracker.errors import TrackerError
 from tracker.log import log_change
@@ -29,13 +27,13 @@ from tracker.signals import taken
 from tracker.stats import DECISION_BOUNDS, Histogram, Stats, collect
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
-
+    from tracker.api.metrics import MetricsServer
     from tracker.capture.base import Source
     from tracker.clock import Clock
     from tracker.config import Config
     from tracker.errors import PublishError
     from tracker.lastrun import LastRun
+    from tracker.log import Log
     from tracker.model import Choice, Decision
     from tracker.session import Session
 
@@ -81,7 +79,7 @@ class Daemon:
         self,
         make_session: Callable[[Memory | None], Session],
         config: Config,
-        log: FilteringBoundLogger,
+        log: Log,
         clock: Clock,
         notifier: Notifier | None = None,
         *,
@@ -139,7 +137,6 @@ class Daemon:
         with taken(SIGNALS, self._take_signal):
             for worker in self._workers:
                 worker.start()
-            self._serve_metrics()
             try:
                 self._follow()
             finally:
@@ -166,6 +163,7 @@ class Daemon:
             self._log.warning(text)
         if began:
             self._tell(session.published())
+        self._serve_metrics()
         while not self._stopping:
             if session.step(beat_at):
                 self._tell(session.published())
@@ -307,6 +305,8 @@ class Daemon:
             self._held = self.session.held
             self._log.debug("an address went and came back in time", held=self._held)
         for raw in self.session.take_drifts():
+            from tracker.capture.record import describe, iter_records  # noqa: PLC0415 - for few
+
             for record in iter_records(raw):
                 self._log.warning(
                     "audit found drift", record=describe(record, self.session.engine.link_name)
@@ -330,6 +330,13 @@ class Daemon:
             self._server.stop()
         self._server = None
         if self._config.metrics is not None:
+            # It takes longer to import than all that comes before the first decision.
+            from tracker.api.metrics import (  # noqa: PLC0415
+                MetricsCollector,
+                MetricsServer,
+                registry,
+            )
+
             collector = MetricsCollector(self._ask, self._publisher_stats)
             self._server = MetricsServer(
                 self._config.metrics, registry(collector), self._report_metrics

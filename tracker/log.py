@@ -3,42 +3,65 @@
 from __future__ import annotations
 
 import contextlib
-import logging
+import json
 import os
 import sys
+import threading
+import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TextIO, cast
-
-import structlog
+from typing import TYPE_CHECKING, TextIO
 
 from tracker.model import NANOSECONDS, Change
 from tracker.printable import printable
 
 if TYPE_CHECKING:
-    from structlog.typing import EventDict, FilteringBoundLogger, Processor
+    from collections.abc import Callable
 
     from tracker.sink import Sink
 
+    Render = Callable[[str, str, Mapping[str, object]], str]
 
-class _Unfailing:
-    """A stream whose end may be gone: tracking goes on without a log."""
+_EVENT_WIDTH = 30
+"""Of the event on a terminal, so that what is said about it stands in a column."""
+_CYAN = 36
+_COLOURS = {"debug": 2, "info": 32, "warning": 33, "error": 31}
+_AMBIGUOUS = frozenset(" ='\"")
+"""With one of these a value has to be quoted."""
 
-    def __init__(self, stream: TextIO | Sink) -> None:
+
+class Log:
+    """Writes one line for one event, from any thread."""
+
+    def __init__(self, stream: TextIO | Sink, render: Render, *, verbose: bool) -> None:
         self._stream = stream
+        self._render = render
+        self._verbose = verbose
+        self._writing = threading.Lock()
 
-    def write(self, text: str) -> int:
-        with contextlib.suppress(OSError, ValueError):
-            self._stream.write(text)
-        return len(text)
+    def debug(self, event: str, **about: object) -> None:
+        """For who asks for more."""
+        if self._verbose:
+            self._write("debug", event, about)
 
-    def flush(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+    def info(self, event: str, **about: object) -> None:
+        """What happened."""
+        self._write("info", event, about)
+
+    def warning(self, event: str, **about: object) -> None:
+        """What somebody should look at."""
+        self._write("warning", event, about)
+
+    def error(self, event: str, **about: object) -> None:
+        """What was asked for and not done."""
+        self._write("error", event, about)
+
+    def _write(self, level: str, event: str, about: Mapping[str, object]) -> None:
+        line = self._render(level, event, about)
+        # The end of the stream may be gone: tracking goes on without a log. A line is one write:
+        # whoever dies after it has not left half a line.
+        with self._writing, contextlib.suppress(OSError, ValueError):
+            self._stream.write(f"{line}\n")
             self._stream.flush()
-
-
-def _printable(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """No name of an interface may move the cursor of whoever looks at the log."""
-    return {k: printable(v) if isinstance(v, str) else v for k, v in event.items()}
 
 
 def logger(
@@ -46,39 +69,14 @@ def logger(
     *,
     verbose: bool = False,
     environ: Mapping[str, str] = os.environ,
-) -> FilteringBoundLogger:
+) -> Log:
     """A logger that threads may share; `verbose` adds the debug lines."""
     stream = sys.stderr if stream is None else stream
-    render: list[Processor]
-    if stream.isatty():
-        render = [
-            _printable,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(
-                colors="NO_COLOR" not in environ,
-                sort_keys=False,
-                exception_formatter=structlog.dev.plain_traceback,
-            ),
-        ]
-    else:
-        render = [
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks,
-            structlog.processors.JSONRenderer(ensure_ascii=False),
-        ]
-    made = structlog.wrap_logger(
-        # A line is one write: whoever dies after it has not left half a line.
-        structlog.WriteLogger(cast("TextIO", _Unfailing(stream))),
-        processors=[structlog.processors.add_log_level, *render],
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.DEBUG if verbose else logging.INFO
-        ),
-        cache_logger_on_first_use=True,
-    )
-    return cast("FilteringBoundLogger", made)
+    render = _terminal(colours="NO_COLOR" not in environ) if stream.isatty() else _json
+    return Log(stream, render, verbose=verbose)
 
 
-def log_change(log: FilteringBoundLogger, change: Change) -> None:
+def log_change(log: Log, change: Change) -> None:
     """One line for one primary address that became another one."""
     cause = change.cause
     about: dict[str, object] = {"selection": change.selection} if change.selection else {}
@@ -92,3 +90,30 @@ def log_change(log: FilteringBoundLogger, change: Change) -> None:
     if cause is not None and cause.process is not None:
         about |= {"process": cause.process, "pid": cause.pid, "attribution": cause.attribution}
     log.info("primary address changed", **about, seconds=change.took_ns / NANOSECONDS)
+
+
+def _json(level: str, event: str, about: Mapping[str, object]) -> str:
+    seconds, rest = divmod(time.time_ns(), NANOSECONDS)
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    timestamp = f"{stamp}.{rest // 1000:06}Z"
+    line = {**about, "event": event, "level": level, "timestamp": timestamp}
+    return json.dumps(line, ensure_ascii=False, default=repr)
+
+
+def _terminal(*, colours: bool) -> Render:
+    def paint(colour: int, text: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if colours else text
+
+    def render(level: str, event: str, about: Mapping[str, object]) -> str:
+        pairs = [f"{paint(_CYAN, key)}={_value(value)}" for key, value in about.items()]
+        shown = paint(_COLOURS[level], f"{level:<7}")
+        told = f"{printable(event):<{_EVENT_WIDTH}}"
+        return " ".join([time.strftime("%H:%M:%S"), f"[{shown}]", told, *pairs])
+
+    return render
+
+
+def _value(value: object) -> str:
+    """No name of an interface may move the cursor of whoever looks at the log."""
+    text = printable(value if isinstance(value, str) else repr(value))
+    return repr(text) if isinstance(value, str) and _AMBIGUOUS & set(text) else text

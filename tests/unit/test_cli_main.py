@@ -236,7 +236,6 @@ HEAVY = {
     "random",
     "rich",
     "socket",
-    "structlog",
     "tomllib",
     "tracker.clusternet",
     "tracker.profiles",
@@ -252,6 +251,13 @@ def test_show_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True)
     assert not HEAVY & set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_run_decides_without_what_its_consumers_need() -> None:
+    """Metrics and their server take longer to import than everything up to the first decision."""
+    script = "import sys, tracker.cli.run\nprint(*sys.modules)\n"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True)
+    assert not HEAVY - {"socket"} & set(done.stdout.decode().split())
 
 
 def test_the_default_configuration_is_read(

@@ -68,6 +68,14 @@ def test_a_terminal_gets_keys_and_values() -> None:
     assert "\x1b" not in line
 
 
+def test_a_terminal_that_has_colours_gets_them() -> None:
+    stream = Terminal()
+    logger(stream, environ={}).warning("held", name="a b", number=3)
+    [line] = stream.getvalue().splitlines()
+    assert "\x1b[33mwarning\x1b[0m" in line
+    assert line.endswith("='a b' \x1b[36mnumber\x1b[0m=3")
+
+
 def test_no_name_moves_the_cursor_of_a_terminal() -> None:
     cause = Cause("RTM_NEWADDR 192.0.2.10/24 e\x1b[2J\udcff\u202e", None, None)
     stream = Terminal()

@@ -17,12 +17,11 @@ from tracker.log import logger
 from tracker.sink import Sink
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
-
     from tracker.capture.base import Source
     from tracker.cli.options import Arguments
     from tracker.config import Config
     from tracker.lastrun import Memory
+    from tracker.log import Log
     from tracker.session import Session
 
 VERBOSE = options.Option("--verbose", "log more: what came and went without a change")
@@ -72,16 +71,14 @@ def _run(arguments: Arguments, config: Config, lock: int | None) -> None:
         sink.close()
 
 
-def _log_trace(log: FilteringBoundLogger, trace: follow.Tracing) -> None:
+def _log_trace(log: Log, trace: follow.Tracing) -> None:
     if trace.way:
         log.info("tracing silent removals", way=trace.way, probes=list(trace.probes))
     for why in trace.passed_over:
         log.debug("passed over", reason=why)
 
 
-def _follow(
-    source: Source, trace: str, config: Config, lock: int | None, log: FilteringBoundLogger
-) -> None:
+def _follow(source: Source, trace: str, config: Config, lock: int | None, log: Log) -> None:
     clock = SystemClock()
     helpers = follow.helpers(source, config)
 
