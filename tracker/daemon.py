@@ -7,6 +7,7 @@ main thread for a snapshot.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
@@ -83,19 +84,17 @@ class Daemon:
         clock: Clock,
         notifier: Notifier | None = None,
         *,
-        trace: str = "",
         reloading: Reloading | None = None,
     ) -> None:
-        """`make_session` gets the memory, None without a state directory; `trace` names the way
-        in which silent removals are traced, "" = they are not. Without `reloading` SIGHUP does
-        nothing.
+        """`make_session` gets the memory, None without a state directory. Without `reloading`
+        SIGHUP does nothing.
         """
         self._reloading = reloading
         self._reload_asked = False
         self._reloads = (0, 0)
         self._untold = False
         """A reload has led to something that is to be said."""
-        self._trace = trace
+        self._trace = ""
         self._config = config
         self._log = log
         self._clock = clock
@@ -132,13 +131,21 @@ class Daemon:
         self._workers.append(worker)
         return worker
 
-    def run(self) -> None:
-        """Until SIGTERM or SIGINT."""
-        with taken(SIGNALS, self._take_signal):
-            for worker in self._workers:
-                worker.start()
+    def run(self, complete: Callable[[], str] = lambda: "") -> None:
+        """Until SIGTERM or SIGINT. `complete` is called once the host was read, before there is
+        any other thread; it returns the way in which silent removals are traced, "" = they are
+        not.
+        """
+        with contextlib.ExitStack() as life:
+
+            def begin() -> None:
+                self._trace = complete()
+                life.enter_context(taken(SIGNALS, self._take_signal))
+                for worker in self._workers:
+                    worker.start()
+
             try:
-                self._follow()
+                self._follow(self.session.start(begin))
             finally:
                 self._notifier.stopping()
                 for worker in self._workers:
@@ -147,11 +154,10 @@ class Daemon:
                     self._server.stop()
                 self.session.source.close()
 
-    def _follow(self) -> None:
+    def _follow(self, began: bool) -> None:
         session = self.session
         interval = self._notifier.watchdog_interval_ns
         beat_at = NEVER if interval is None else 0
-        began = session.start()
         self._log.info(
             "following",
             source=session.source.name,

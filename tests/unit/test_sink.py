@@ -41,6 +41,7 @@ def pipe() -> Iterator[Pipe]:
 
 def test_lines_come_in_order_and_all_of_them(pipe: Pipe) -> None:
     sink = Sink(pipe.stream)
+    sink.start()
     log = logger(sink)
     for number in range(10):
         log.info("line", number=number, name="e\udcff")
@@ -50,6 +51,7 @@ def test_lines_come_in_order_and_all_of_them(pipe: Pipe) -> None:
 
 def test_nobody_waits_for_a_reader_and_what_was_lost_is_counted(pipe: Pipe) -> None:
     sink = Sink(pipe.stream)
+    sink.start()
     log = logger(sink)
     total = 3 * LINES
     for number in range(total):
@@ -68,6 +70,7 @@ def test_a_reader_that_left_stops_nobody(pipe: Pipe) -> None:
     with open("/dev/null", "rb") as nothing:
         os.dup2(nothing.fileno(), pipe.read_end)
     sink = Sink(pipe.stream)
+    sink.start()
     for _ in range(10):
         logger(sink).info("line")
     sink.close()
