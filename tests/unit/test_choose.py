@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 from tracker.capture import choose, loader
 from tracker.capture.bpf import Maps
-from tracker.capture.choose import begin_source, open_source
+from tracker.capture.choose import RING_BYTES, open_source
+from tracker.capture.opening import Opening, begin_source
 from tracker.errors import LoadError, NotPermittedError, UnsupportedError, UsageError
 from tracker.model import Scope
 
@@ -141,8 +143,12 @@ class Probes:
         self.closed = True
 
 
+def begin(beside: Callable[[Maps], Probes], source: str = "auto") -> Opening[Probes]:
+    return begin_source(source, "auto", loader="auto", ring_bytes=RING_BYTES, beside=beside)
+
+
 def test_a_source_listens_while_its_program_is_loaded() -> None:
-    opening = begin_source(beside=Probes)
+    opening = begin(Probes)
     assert opening.source.name == "netlink"
     assert opening.source.dump(Scope.LINK)
     passed_over, probes = opening.complete()
@@ -155,7 +161,7 @@ def test_a_source_listens_while_its_program_is_loaded() -> None:
 @pytest.mark.usefixtures("no_loader")
 def test_what_is_not_loaded_in_the_end_leaves_a_plain_socket() -> None:
     descriptors = len(os.listdir("/proc/self/fd"))
-    opening = begin_source(beside=Probes)
+    opening = begin(Probes)
     [line], probes = opening.complete()
     assert (opening.source.name, probes) == ("netlink", None)
     assert line.startswith("source bpf: loader libbpf: no prebuilt object: ")
@@ -166,7 +172,7 @@ def test_what_is_not_loaded_in_the_end_leaves_a_plain_socket() -> None:
 
 @pytest.mark.usefixtures("no_loader")
 def test_what_is_asked_for_and_not_loaded_is_an_error_in_the_end() -> None:
-    opening = begin_source("bpf", beside=Probes)
+    opening = begin(Probes, "bpf")
     with pytest.raises(LoadError):
         opening.complete()
     opening.source.close()
@@ -184,7 +190,7 @@ def test_probes_of_a_program_that_is_not_attached_are_closed(
         made.append(Probes(maps))
         return made[-1]
 
-    opening = begin_source(beside=beside)
+    opening = begin(beside)
     monkeypatch.setattr(opening.source, "feed", refuse)
     assert opening.complete() == (("source bpf: refused",), None)
     assert made[0].closed
@@ -193,7 +199,7 @@ def test_probes_of_a_program_that_is_not_attached_are_closed(
 
 @pytest.mark.usefixtures("no_extension")
 def test_without_the_extension_there_is_nothing_to_wait_for() -> None:
-    opening = begin_source(beside=Probes)
+    opening = begin(Probes)
     passed_over, probes = opening.complete()
     assert (opening.source.name, len(passed_over), probes) == ("pyroute2", 2, None)
     opening.source.close()

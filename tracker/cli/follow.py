@@ -18,7 +18,8 @@ from tracker.session import NODE, Session
 if TYPE_CHECKING:
     from tracker.capture.base import Source
     from tracker.capture.bpf import Maps
-    from tracker.capture.choose import Chosen, Opening
+    from tracker.capture.choose import Chosen
+    from tracker.capture.opening import Opening
     from tracker.cli.options import Arguments
     from tracker.clock import Clock
     from tracker.lastrun import Memory
@@ -114,7 +115,8 @@ def open_host(arguments: Arguments, config: Config, *, once: bool = False) -> Ch
 def begin_host(arguments: Arguments, config: Config) -> Opening[Tracing]:
     """As open_host(), for a daemon: the source can be read from while its filter and the trace
     tier are being loaded."""
-    from tracker.capture.choose import begin_source, enter_netns  # noqa: PLC0415 - as above
+    from tracker.capture.choose import enter_netns  # noqa: PLC0415 - as above
+    from tracker.capture.opening import begin_source  # noqa: PLC0415 - threads are for daemons
 
     if name := arguments.value("--netns"):
         enter_netns(name)
