@@ -237,10 +237,9 @@ static void set_rcvbuf(struct at_source *s, uint32_t bytes)
 		s->counters.rcvbuf = (uint64_t)size;
 }
 
-static int open_fds(struct at_source *s, uint32_t rcvbuf, const struct at_bpf *bpf)
+static int open_fds(struct at_source *s, uint32_t rcvbuf)
 {
 	struct sockaddr_nl local = { .nl_family = AF_NETLINK };
-	int err;
 
 	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->wake_fd < 0)
@@ -252,42 +251,24 @@ static int open_fds(struct at_source *s, uint32_t rcvbuf, const struct at_bpf *b
 	if (s->sock < 0)
 		return -errno;
 	set_rcvbuf(s, rcvbuf);
-	err = bpf ? at_feed_open(s, bpf) : 0;
-	if (err < 0)
-		return err;
 	if (bind(s->sock, (struct sockaddr *)&local, sizeof(local)) < 0)
 		return -errno;
 	return join(s->sock);
 }
 
-static void abandon(const struct at_bpf *bpf)
-{
-	struct at_bpf fds;
-
-	if (!bpf)
-		return;
-	fds = *bpf;
-	at_bpf_close(&fds);
-}
-
-int at_source_open(struct at_engine *e, uint32_t rcvbuf, const struct at_bpf *bpf,
-		   struct at_source **out)
+int at_source_open(struct at_engine *e, uint32_t rcvbuf, struct at_source **out)
 {
 	struct at_source *s = calloc(1, sizeof(*s));
 	int err;
 
-	if (!s) {
-		abandon(bpf);
+	if (!s)
 		return -ENOMEM;
-	}
 	s->engine = e;
 	s->lookups = lookups_of(e);
 	s->sock = s->wake_fd = s->timer_fd = -1;
 	s->armed = NEVER;
-	err = open_fds(s, rcvbuf, bpf);
+	err = open_fds(s, rcvbuf);
 	if (err < 0) {
-		if (!s->feed)
-			abandon(bpf);
 		at_source_close(s);
 		return err;
 	}

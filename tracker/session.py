@@ -37,7 +37,7 @@ from tracker.model import (
 from tracker.tables import Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tracker.capture.base import Source
     from tracker.clock import Clock
@@ -116,8 +116,10 @@ class Session:
 
     # Life.
 
-    def start(self) -> bool:
-        """Read everything once and decide for the first time; True as from step()."""
+    def start(self, read: Callable[[], None] = lambda: None) -> bool:
+        """Read everything once and decide for the first time; True as from step(). `read` is
+        called in between, before anything may start a thread.
+        """
         last = self._memory.load() if self._memory is not None else None
         if last is not None:
             self.generation = last.generation
@@ -134,6 +136,7 @@ class Session:
         self.source.refresh()
         self.source.drain()
         self.resync.run(START)
+        read()
         self._guide(START)
         self._plan_audit()
         return self._decide()
