@@ -112,6 +112,9 @@ class Reader:
         return ""
 
     def _why(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # Who has closed its output is about to end.
+            self._process.wait(STEP_SECONDS)
         status = self._process.poll()
         if status is None:
             return f"not ready within {READY_SECONDS:g} s"

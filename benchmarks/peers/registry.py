@@ -189,7 +189,7 @@ PEERS = (
         "keeps libnl's caches of links, addresses and routes and calls back at each change",
         "32 KiB, the library's default",
         _floor("peer-libnl", None),
-        _needs(BUILD / "peer-libnl", _BUILT),
+        _needs(BUILD / "peer-libnl", "it could not be built, or libnl was not to be had"),
     ),
     Peer(
         "iproute",
