@@ -251,6 +251,16 @@ static void add_addresses(struct at_engine *e, uint32_t n, uint32_t per_link)
 	}
 }
 
+/* As after a question about each target. */
+static void set_grounds(struct at_engine *e, uint32_t last_link)
+{
+	struct at_grounds g = { .n_links = 2, .links = { FIRST_LINK, last_link }, .n_sources = 2 };
+
+	g.sources[0] = (struct at_ground){ FIRST_LINK, AF_INET, .address = { 10, 0, 0, 0 } };
+	g.sources[1] = (struct at_ground){ last_link, AF_INET, .address = { 10, 0, 0, 1 } };
+	at_engine_set_grounds(e, &g);
+}
+
 /* `n` addresses, `per_link` on each link; defaults over the first and the last link. */
 static struct at_engine *host(uint32_t n, uint32_t per_link)
 {
@@ -270,6 +280,8 @@ static struct at_engine *host(uint32_t n, uint32_t per_link)
 	r = route(AT_OP_NEW, FIRST_LINK + links - 1, 200);
 	apply(e, &r);
 	at_engine_set_incumbent(e, 0, AF_INET, (const uint8_t[]){ 10, 0, 0, 0 });
+	if (mode == ROUTE_TO)
+		set_grounds(e, FIRST_LINK + links - 1);
 	at_engine_changed(e);
 	return e;
 }

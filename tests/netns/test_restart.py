@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.netns.daemon import QUICK
 from tests.netns.namespace import Namespace, connect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.netns.conftest import StartDaemon
     from tests.netns.daemon import Daemon, Reader
@@ -75,6 +80,63 @@ def test_a_killed_daemon_keeps_its_decision_and_its_generation(
     assert after["generation"] == before["generation"] + 1
     assert reader.seen["ipv4"] == [FIRST]
     assert daemon.changes("ipv4") == [(None, FIRST)]
+
+
+MODES = {
+    "interface": 'interfaces = ["eth*"]',
+    "cidr": 'cidrs = ["0.0.0.0/0"]',
+    "route-to": 'route_to = ["203.0.113.7"]',
+    "dns": "",
+    "static": f'static = "{FIRST}"',
+}
+
+
+@pytest.fixture
+def names(host: Namespace) -> Iterator[Path]:
+    """The hosts file of the namespace, which `ip netns exec` puts in the place of the host's."""
+    folder = Path("/etc/netns") / host.name
+    folder.mkdir(parents=True)
+    yield folder / "hosts"
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_killed_daemon_keeps_its_answer_among_equals_in_each_mode(
+    host: Namespace,
+    router: Namespace,
+    start_daemon: StartDaemon,
+    read_files: Callable[[Daemon], Reader],
+    names: Path,
+    mode: str,
+) -> None:
+    """One that starts afresh would take the second, but of mode static, which has one."""
+    names.write_text(f"{FIRST} n1\n")
+    two_uplinks(host, router)
+    daemon = start_daemon(host, f'{QUICK}\n[select]\nmode = "{mode}"\n{MODES[mode]}\n')
+    before = daemon.wait_primary("ipv4", FIRST)
+    reader = read_files(daemon)
+    names.write_text(f"{SECOND} n1\n{FIRST} n1\n")
+    host.batch(
+        [
+            f"addr add {SECOND}/24 dev eth0",
+            "route del default",
+            "route add default nexthop via 198.51.100.1 nexthop via 192.0.2.1",
+        ]
+    )
+    for _ in range(3):
+        restart(daemon)
+    after = daemon.document()
+    reader.finish()
+    assert after is not None
+    assert after["primary"]["ipv4"] == FIRST
+    assert after["generation"] == before["generation"]
+    assert reader.seen["ipv4"] == [FIRST]
+    assert daemon.changes("ipv4") == [(None, FIRST)]
+
+    # It is no memory alone: what is asked for is followed.
+    if mode != "static":
+        host.ip(f"addr del {FIRST}/24 dev eth1")
+        daemon.wait_primary("ipv4", SECOND)
 
 
 def test_a_hold_goes_on_across_a_kill(

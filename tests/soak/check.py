@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import Any
 
+from tests.soak.ways import Asker
 from tests.tiers import NETLINK, Tier
 from tracker.capture.netlink import NetlinkSource
 from tracker.capture.record import (
@@ -57,6 +58,7 @@ class Follower:
         self._clock = SystemClock()
         self._source = tier.open(NativeEngine())
         self.session = Session(self._source, POLICIES, INSTANT, self._clock)
+        self.asker = Asker(self._source.engine)
         self.session.start()
         self._source.tap(TAP_BYTES)
         self._recent: deque[bytes] = deque(maxlen=2 * 200)
@@ -74,6 +76,7 @@ class Follower:
         self.session.step(until_ns)
         while raw := self._source.read_tap():
             self._recent.append(raw)
+        self.asker.follow()
 
     def recent(self) -> list[str]:
         """What came in lately, for whoever looks into a difference."""
@@ -89,7 +92,7 @@ class Follower:
         counters = self.session.engine.counters() | self.session.source.counters()
         wanted = ("inferred.", "voided.", "drift.", "overruns", "malformed", "dumps.")
         kept = {k: v for k, v in counters.items() if v and k.startswith(wanted)}
-        return kept | {"waited": self.waited}
+        return kept | {"waited": self.waited, "asked": self.asker.rounds}
 
     def check(self) -> None:
         """Raise DifferenceError unless all agrees, at the latest when the kernel is quiet."""
@@ -129,7 +132,7 @@ class Follower:
             ours, theirs = comparable(engine.snapshot()), comparable(fresh.snapshot())
             if ours != theirs:
                 return f"state: {_first(ours, theirs)}"
-            return self._ranking(reference)
+            return self._ranking(reference) or self.asker.difference()
         finally:
             source.close()
 

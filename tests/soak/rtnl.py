@@ -13,6 +13,7 @@ NLM_F_REQUEST, NLM_F_ACK = 0x1, 0x4
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE, NLM_F_APPEND = 0x100, 0x200, 0x400, 0x800
 RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_DELADDR = 16, 17, 20, 21
 RTM_NEWROUTE, RTM_DELROUTE, RTM_NEWNEXTHOP, RTM_DELNEXTHOP = 24, 25, 104, 105
+RTM_NEWRULE, RTM_DELRULE, FR_ACT_TO_TBL = 32, 33, 1
 IFF_UP = 1
 IFA_F_NODAD = 0x02
 RTNH_F_ONLINK = 4
@@ -153,6 +154,13 @@ class Rtnl:
         elif legs:
             body += attribute(9, b"".join(_multipath(leg, family) for leg in legs))
         return self.request(kind, flags, body)
+
+    def rule(self, add: bool, family: int, to: str, table: int) -> int:
+        """`ip rule add to ADDRESS lookup TABLE` and `delete`."""
+        raw = packed(to)[1]
+        body = struct.pack("=BBBBBBBBI", family, 8 * len(raw), 0, 0, 0, 0, 0, FR_ACT_TO_TBL, 0)
+        body += attribute(1, raw) + u32(15, table)
+        return self.request(RTM_NEWRULE if add else RTM_DELRULE, NLM_F_CREATE if add else 0, body)
 
     def nexthop(self, ident: int, family: int, leg: Leg, flags: int = NLM_F_CREATE) -> int:
         """`ip nexthop add id ID via GATEWAY dev OIF`."""

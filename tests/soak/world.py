@@ -58,6 +58,9 @@ class World:
         promote = self.random.choice("01")
         (_SYSCTL / "ipv4/conf/all/promote_secondaries").write_text(promote)
         (_SYSCTL / "ipv4/conf/default/promote_secondaries").write_text(promote)
+        ignore = self.random.choice("01")
+        for family in ("ipv4", "ipv6"):
+            (_SYSCTL / f"{family}/conf/default/ignore_routes_with_linkdown").write_text(ignore)
         self.rtnl.set_link(1, up=True)
         for pair in range(PAIRS):
             self.rtnl.add_veth(f"eth{pair}", f"peer{pair}")
@@ -84,6 +87,7 @@ class World:
             (2, self.delete_nexthop),
             (8, self.route_by_nexthop),
             (6, self.other_route),
+            (2, self.rule),
         ]
         self._weights = [weight for weight, _ in self._operations]
 
@@ -275,3 +279,9 @@ class World:
         target = f"172.16.{self.random.randrange(64)}.0/24"
         kind, flags = self.random.choice(((RTM_NEWROUTE, NLM_F_CREATE), (RTM_DELROUTE, 0)))
         return self.rtnl.route(kind, flags, AF_INET, [Leg(self._link())], destination=target)
+
+    def rule(self) -> int:
+        """Which table counts for one destination."""
+        family = self._family()
+        to = "172.16.7.7" if family == AF_INET else "2001:db8:ffff::7"
+        return self.rtnl.rule(self.random.random() < 0.4, family, to, TABLES[-1])

@@ -5,15 +5,18 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from tests.unit.test_replay import SECOND, SETTINGS, START, case, default
+from tracker.address import host_network
 from tracker.capture.lookup import Way, Ways
 from tracker.capture.replay import LEAD_NS, CaseSource
 from tracker.clock import VirtualClock
 from tracker.decision import Remembered
 from tracker.engine.reference import ReferenceEngine
-from tracker.guidance import Helpers
+from tracker.guidance import Guidance, Helpers, Lookup, equal_paths
 from tracker.lastrun import INSTANT, LastRun, Settings
-from tracker.model import FAMILIES, Choice, Scope, State
+from tracker.model import AF_INET, FAMILIES, Choice, Ground, Grounds, Scope, State
 from tracker.policy import modes
 from tracker.policy.compile import TABLE_NOWHERE, policy
 from tracker.policy.modes import Guide
@@ -278,6 +281,70 @@ def test_among_equal_paths_a_restart_changes_nothing() -> None:
         kernel.answer = Ways((Way(ONE, 2), Way(OTHER, 3)))
         playing = Playing(guide=route_to(), helpers=Helpers(kernel), last=answer)
         assert playing.until(60).address == answer
+
+
+def test_a_route_that_ends_by_itself_is_asked_for_then() -> None:
+    kernel = Timed()
+    kernel.answer = Ways((Way(OTHER, 3),), seconds=30.0)
+    playing = Playing(guide=route_to(), helpers=Helpers(kernel))
+    playing.until(5)
+    kernel.clock = playing.clock
+    kernel.answer = Ways((Way(OTHER, 3),))
+    playing.until(90)
+    (asked,) = kernel.times
+    assert 30 * SECOND < asked - START < 36 * SECOND
+
+
+class Told(ReferenceEngine):
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.grounds: list[Grounds | None] = []
+
+    def set_grounds(self, grounds: Grounds | None) -> None:
+        self.grounds.append(grounds)
+
+
+def told(lookup: Lookup, *targets: str) -> list[Grounds | None]:
+    """What the engine is told of one round of questions."""
+    engine = Told()
+    guidance = Guidance({NODE: route_to(*targets)}, Helpers(lookup), engine)
+    guidance.step(START, {NODE: policy(modes.ROUTE_TO, families=FAMILIES)}, lambda _: {})
+    return engine.grounds
+
+
+def test_what_the_answers_rest_on_is_told_the_engine() -> None:
+    def ground(source: str) -> Ground:
+        return Ground(AF_INET, host_network(source).address, 2)
+
+    class Two:
+        def ways(self, target: str, vrf: str = "") -> Ways:
+            source = frozenset({ground(ONE if target == TARGET else OTHER)})
+            return Ways((Way(ONE, 2),), grounds=Grounds(frozenset({2}), sources=source))
+
+    both = Grounds(frozenset({2}), sources=frozenset({ground(ONE), ground(OTHER)}))
+    assert told(Two(), TARGET, "203.0.113.8") == [both]
+
+
+def test_nobody_knows_the_grounds_where_a_question_failed() -> None:
+    kernel = Timed()
+    kernel.late = True
+    assert told(kernel) == [None]
+
+
+@pytest.mark.parametrize(
+    ("ways", "text"),
+    [
+        (Ways((Way(ONE, 2),)), ""),
+        (Ways((Way(ONE, 2), Way(OTHER, 3)), links=2), f"with sources {ONE}, {OTHER}"),
+        (Ways((Way(ONE, 2), Way(ONE, 3)), links=2), f"source {ONE} over each"),
+        (Ways((Way(ONE, 2), Way(ONE, 3)), links=2, named=True), ""),
+    ],
+    ids=["one", "two sources", "one source", "named"],
+)
+def test_what_equal_paths_leave_open(ways: Ways, text: str) -> None:
+    assert equal_paths(ways) == (f"2 equal paths, {text}" if text else "")
 
 
 DNS = Guide(mode=modes.DNS, host="n1")

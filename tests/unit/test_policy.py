@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.build import Host, addr, link, policy, route
+from tracker.address import host_network
 from tracker.engine.base import Engine
 from tracker.engine.reference import ReferenceEngine
 from tracker.errors import ConfigError
@@ -23,6 +24,7 @@ from tracker.model import (
     Reject,
     Row,
 )
+from tracker.policy import compile as compiling
 from tracker.policy.compile import default_route_policy
 from tracker.policy.criteria import (
     DEFAULT_ORDER,
@@ -291,3 +293,13 @@ def test_labels_are_those_of_the_documentation() -> None:
         "not-in-mode",
         "no-default-route",
     ]
+
+
+@pytest.mark.parametrize("mode", ["route-to", "dns"])
+def test_lists_of_addresses_are_one_list_for_the_engine(mode: str) -> None:
+    """What route-to and dns find out makes the table that static has, but for who is excluded."""
+    addresses = ("192.0.2.10", "2001:db8::10")
+    networks = tuple(map(host_network, addresses))
+    static = compiling.policy("static", families=FAMILIES, static=addresses, fallback="none")
+    other = compiling.policy(mode, families=FAMILIES, fallback="none")
+    assert other._replace(mode_networks=networks, keep_names=("*",)) == static

@@ -8,6 +8,7 @@ import errno
 import os
 import socket
 import struct
+import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.address import parse, text
@@ -107,7 +108,7 @@ class _RefusedError(Exception):
 
 
 class KernelLookup:
-    """Lookups in the network namespace of the calling thread.
+    """Lookups in the network namespace of the thread that asks first.
 
     Of the kernel nothing but single routes is asked for, which takes no lock (docs/decisions.md):
     the names of VRFs and the members of nexthop groups are the engine's.
@@ -115,6 +116,7 @@ class KernelLookup:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._asking: _Asking | None = None
 
     def ways(self, target: str, vrf: str = "") -> Ways:
         """All equal ways to an address, in the VRF of that name if one is given. Raises OSError
@@ -123,19 +125,20 @@ class KernelLookup:
         scope = self._engine.vrf(vrf).ifindex if vrf else 0
         if vrf and not scope:
             return Ways((), FAILURES[errno.ENODEV], grounds=Grounds())
-        flags = socket.SOCK_RAW | socket.SOCK_CLOEXEC
-        # A socket for each question: they are rare, and nothing has to be kept in step.
-        with socket.socket(socket.AF_NETLINK, flags, socket.NETLINK_ROUTE) as opened:
-            opened.bind((0, 0))
-            opened.settimeout(_TIMEOUT)
-            return _Asking(opened, self._engine).ways(target, scope)
+        if self._asking is None:
+            self._asking = _Asking(self._engine)
+        return self._asking.ways(target, scope)
 
 
 class _Asking:
-    """One socket and its requests."""
+    """One socket and its requests; opening one takes as long as all of its answers."""
 
-    def __init__(self, opened: socket.socket, engine: Engine) -> None:
-        self._socket = opened
+    def __init__(self, engine: Engine) -> None:
+        flags = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+        self._socket = socket.socket(socket.AF_NETLINK, flags, socket.NETLINK_ROUTE)
+        weakref.finalize(self, self._socket.close)
+        self._socket.bind((0, 0))
+        self._socket.settimeout(_TIMEOUT)
         self._engine = engine
         self._sequence = 0
 
@@ -225,7 +228,7 @@ class _Asking:
             answer = self._socket.recv(_MOST_BYTES)
             size, kind, _, sequence, _ = _HEADER.unpack_from(answer)
             if sequence != self._sequence:
-                continue
+                continue  # late, for a question that was given up
             if kind == NLMSG_ERROR:
                 raise _RefusedError(-struct.unpack_from("=i", answer, _HEADER.size)[0])
             return answer[_HEADER.size : size]
