@@ -140,6 +140,8 @@ def end(peer: Peer, reader: Reader, directory: Path, changes: Sequence[Event]) -
             report = json.loads(out) if peer.log is None else {}
         except subprocess.TimeoutExpired:
             outcome = "did not end at SIGTERM"
+        except ValueError:
+            outcome = "what it reported is no JSON"
     if peer.log is None:
         sights = report.get("sights", [])
     else:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FULL_ROUTES = 200_000
 SMALL_ROUTES = 20_000
 FLIP_MS = 100
-SMALL_FLIP_MS = 5
+SMALL_FLIP_MS = 20
 SHARP_FLIP_MS = 10
 PAIRS = 100
 PAIRS_FLIP_MS = 10
@@ -26,14 +26,15 @@ HOSTS = 500
 PROMOTIONS = 100
 PROMOTION_NETWORK = "198.18.0.0/23"
 TURNS = 3
+SMALL_TURNS = 2
 """Of those that figures are made of: by turns, so that a busy machine is busy for all of them."""
 SHARP_TURNS = 4
 
 SLOW = ("iproute", "iproute-large", "async", "ndb")
 TOO_SLOW = "the backlog of this storm would take it minutes: see the small one"
 SLEEPS = "it sleeps longer than this takes: see overrun and idle"
-FIGURED = ("recv", "ring", "bpf")
-SHARP = (*FIGURED, "netlink", "ip-monitor", "bird", "zebra")
+FIGURED = ("recv", "ring", "bpf", "iproute-large")
+SHARP = ("recv", "ring", "bpf", "netlink", "ip-monitor", "bird", "zebra")
 
 _DELAYS = ("changes", "missed", "wrong", "median_s", "p99_s", "max_s")
 _COSTS = ("cpu_s", "cpu_per_message_us", "wake_ups", "peak_rss_mb", "lost", "writer_s")
@@ -130,7 +131,7 @@ SCENARIOS = (
             f"{name} route storm, a size that pyroute2 comes to the end of",
             _storm(SMALL_ROUTES, name, SMALL_FLIP_MS),
             _OF_LOADS,
-            _route_storm(SMALL_ROUTES, SMALL_FLIP_MS, family),
+            _route_storm(SMALL_ROUTES, SMALL_FLIP_MS, family, SMALL_TURNS),
             _SMALL,
         )
         for name, family in (("IPv4", IPV4), ("IPv6", IPV6))

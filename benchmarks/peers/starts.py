@@ -28,7 +28,7 @@ COLUMNS = ("ready_s", "cpu_s", "peak_rss_mb")
 LEAVES_OUT = {
     **dict.fromkeys(("recv", "ring", "ip-monitor"), "it keeps no table"),
     **dict.fromkeys(("bpf", "netlink"), "its command `run` is measured instead"),
-    "iproute-large": "as with its default buffer",
+    **dict.fromkeys(("iproute-large", "async"), "it reads a table as IPRoute does"),
     "poll-10s": "as every 100 ms",
     "relist-100ms": "as without the pause",
 }

@@ -119,3 +119,15 @@ def test_a_reader_that_is_never_ready_is_refused(
     for body, why in (("raise SystemExit(3)", "ended with status 3"), ("time.sleep(600)", "not")):
         with pytest.raises(NotStartedError, match=why):
             follow(scripted(body), ground, IPV4.watch, lambda made: made.flips(2, FLIP_MS))
+
+
+def test_a_program_that_cannot_be_started_is_refused(ground: Ground) -> None:
+    with pytest.raises(NotStartedError, match="No such file"):
+        Reader(ground.namespace, ["/nowhere/program"])
+
+
+def test_a_report_that_cannot_be_read_is_named(ground: Ground) -> None:
+    body = "signal.signal(signal.SIGTERM, lambda *_: print('no') or exit(0))\n"
+    odd = scripted(body + "print('ready', flush=True)\nsignal.pause()")
+    course = follow(odd, ground, IPV4.watch, lambda made: made.flips(2, FLIP_MS))
+    assert course.outcome == "what it reported is no JSON"
