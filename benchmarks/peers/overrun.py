@@ -34,7 +34,7 @@ LOAD = (
 )
 LEAVES_OUT = dict.fromkeys(
     ("recv", "iproute-large"), "its buffer is there to hold all of a storm: nothing is overrun"
-) | {"ring": "it has no idea what to do about a loss"}
+) | {"ring": "it does nothing about a loss"}
 NOTES = (
     (
         "`ip monitor` goes on behind a loss as if nothing had been. BIRD reads all anew at its "

@@ -57,8 +57,9 @@ NOTHING = "-"
 NOTES = [
     " ".join(note.split())
     for note in f"""
-Each reader was alone with the load: one after the other in the same network namespace. The load is
-benchmarks/load.c, which sends requests in batches.
+Each reader was alone with the load, in a network namespace of its own; but for cold starts, one by
+one on the same table, and for idle cost. The load is benchmarks/load.c, which sends requests in
+batches.
 
 From change to known: from right before the request until the reader knows. A p99 is one of
 {FOR_P99} samples or more; where there are fewer, the maximum says so by itself.
