@@ -51,8 +51,9 @@ def _arguments(config: pytest.Config) -> tuple[str, ...]:
 def _is_whole(config: pytest.Config) -> bool:
     """Whether everything was to be measured, not a part."""
     option = config.option
-    chosen = option.keyword or option.markexpr or option.collectonly or option.benchmark_disable
-    return not chosen and [Path(path).resolve() for path in config.args] == [HERE]
+    selects = option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob
+    is_part = any(selects) or option.collectonly or option.benchmark_disable
+    return not is_part and [Path(path).resolve() for path in config.args] == [HERE]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -76,6 +77,8 @@ def _unmeasured(config: pytest.Config) -> list[str]:
 
 
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
+    for benchmark in output_json["benchmarks"]:
+        benchmark["stats"].pop("data", None)  # each round: 85 MB, of which nobody asks anything
     output_json["seconds"] = time.monotonic() - config.stash[_began]
     output_json["busy"] = [config.stash[_busy], os.getloadavg()[0]]
     output_json["figures"] = config.stash[_measured].rows()

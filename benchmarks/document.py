@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / ".build"
 DOCUMENT = ROOT / "docs/performance.md"
 PLOTS = ROOT / "docs/performance"
+NOTHING = "-"
+"""A cell of .build/peers.json without a value."""
 
 _MARKED = re.compile(r"(<!-- begin (?P<name>[\w-]+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 
@@ -236,10 +238,25 @@ def of_scenarios(peers: Mapping[str, Any]) -> Iterator[str]:
     """A table for each scenario."""
     for scenario in peers["scenarios"]:
         yield from ("", f"### {scenario['title']}", "", f"{scenario['load']}.", "")
-        yield from markdown(scenario["head"], scenario["cells"])
-        for note in scenario["notes"]:
+        there = [row for row in scenario["cells"] if not _is_empty(row)]
+        yield from markdown(scenario["head"], there)
+        for note in (*_absent(scenario["cells"]), *scenario["notes"]):
             yield from ("", note)
     yield ""
+
+
+def _is_empty(row: Sequence[str]) -> bool:
+    """Whether nothing was measured: all that there is to say is why."""
+    return set(row[1:-1]) == {NOTHING}
+
+
+def _absent(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Who is in no line of a table, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for row in filter(_is_empty, rows):
+        reasons.setdefault(row[-1], []).append(row[0])
+    for reason, names in reasons.items():
+        yield f"Not in this table: {', '.join(names)} ({reason})."
 
 
 def of_peers(peers: Mapping[str, Any]) -> Iterator[str]:

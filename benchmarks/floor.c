@@ -234,7 +234,11 @@ static struct at_engine *open_source(const struct at_bpf *bpf)
 	int error;
 
 	set_policy(e);
-	error = at_source_open(e, 8 << 20, bpf, &source);
+	error = at_source_open(e, 8 << 20, &source);
+	if (!error && bpf)
+		error = at_bpf_place(bpf);
+	if (!error && bpf)
+		error = at_source_feed(source, bpf);
 	if (error)
 		die("source", -error);
 	dump_dirty(e);

@@ -2,7 +2,7 @@
 
 An exponent is the slope of the least squares line through the logarithms of the points: 0 where a
 cost stays, 1 where it doubles with what it grows over. It says nothing beyond the range that it was
-fitted on, which is therefore always named with it. Nothing fits points of which all but one are 0.
+fitted on, which is therefore always named with it. Where a cost is 0 somewhere there is none.
 """
 
 from __future__ import annotations
@@ -42,8 +42,14 @@ PLOTS = {
     ),
     "cold-start": Plot("Cold start with 1,000 addresses, over routes", "routes", "time", "s"),
     "routes": Plot("Routes that do not matter come and go", "routes", "processor time", "s"),
-    "events": Plot(
+    "rates": Plot(
         "Routes that do not matter, over their rate", "messages/s", "processor time a second", "s"
+    ),
+    "flips": Plot(
+        "The best address comes and goes, over its rate",
+        "changes/s",
+        "processor time a second",
+        "s",
     ),
 }
 """In the order of the document; the name is that of the file."""
@@ -60,8 +66,8 @@ class Curve(NamedTuple):
 
     def row(self) -> dict[str, Any]:
         """In a form for JSON."""
-        fitted = [(x, y) for x, y in self.points if x >= self.fitted_from and y > 0]
-        fits = len({x for x, _ in fitted}) > 1
+        fitted = [(x, y) for x, y in self.points if x >= self.fitted_from]
+        fits = len({x for x, _ in fitted}) > 1 and all(y > 0 for _, y in fitted)
         return {
             "plot": self.plot,
             "curve": self.name,

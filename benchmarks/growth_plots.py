@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,8 @@ def _draw(plot: Plot, rows: Iterable[Mapping[str, Any]], path: Path) -> None:
         figure = Figure(figsize=INCHES, layout="constrained")
         axes = figure.add_subplot()
         for row, colour, marker in zip(rows, COLOURS, MARKERS, strict=False):
-            across, up = zip(*row["points"], strict=True)
+            across, costs = zip(*row["points"], strict=True)
+            up = [cost or math.nan for cost in costs]
             axes.plot(across, up, color=colour, marker=marker, markersize=4, label=_label(row))
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -91,7 +93,7 @@ def _draw(plot: Plot, rows: Iterable[Mapping[str, Any]], path: Path) -> None:
 def _label(row: Mapping[str, Any]) -> str:
     """With the exponent, and where the fit begins if not with the curve."""
     if row["exponent"] is None:
-        return f"{row['curve']}: none"
+        return f"{row['curve']}: none (0 somewhere)"
     begins = f" (from {number(row['from'])} on)" if row["from"] > row["points"][0][0] else ""
     return f"{row['curve']}: {row['exponent']:.2f}{begins}"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 Event = tuple[int, str]
@@ -58,6 +58,13 @@ def delays(changes: Sequence[Event], sights: Sequence[Event]) -> Delays:
             found.append((seen[what][sight] - at) / 1e9)
         following[what] = at
     return Delays(len(changes), found[::-1])
+
+
+def together(several: Iterable[Delays]) -> Delays:
+    """Those of several loads."""
+    found = list(several)
+    seconds = [sample for delays in found for sample in delays.seconds]
+    return Delays(sum(delays.changes for delays in found), seconds)
 
 
 def wrong(changes: Sequence[Event], sights: Sequence[Event]) -> int:

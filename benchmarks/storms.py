@@ -86,9 +86,25 @@ class Ground:
         return self.load("links", "veth", count, self.other.path, *flips)
 
     def delete(self) -> None:
-        """Remove the namespaces."""
+        """Remove the namespaces.
+
+        What is in them goes before: the kernel does that later, when others want its lock.
+        """
+        links = [link["ifname"] for link in self.namespace.json("link show type veth")]
+        ends = [link for link in links if f"{link}p" in links or link == "eth0"]
+        self.namespace.batch([f"link del {link}" for link in ends])
         self.namespace.delete()
         self.other.delete()
+
+
+@contextlib.contextmanager
+def ground() -> Iterator[Ground]:
+    """One for a while."""
+    made = Ground()
+    try:
+        yield made
+    finally:
+        made.delete()
 
 
 def recv(ground: Ground, watch: str = IPV4.watch, rcvbuf: int = PLENTY) -> Reader:

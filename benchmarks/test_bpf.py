@@ -37,7 +37,7 @@ from benchmarks.figures import (
 )
 from benchmarks.processes import MB
 from benchmarks.samples import hand_over, measured
-from benchmarks.sights import delays, p99
+from benchmarks.sights import delays
 from benchmarks.storms import Ground, build, on_bpf, recv, tracker
 from tests.tiers import BCC, BPF, NETLINK, RING, Tier
 
@@ -183,18 +183,18 @@ def test_change(ground: Ground, figures: Measured, benchmark: BenchmarkFixture) 
         "netlink": lambda: tracker(ground, str(NETLINK)),
     }
     took: dict[str, list[float]] = {name: [] for name in readers}
-    tails: dict[str, list[float]] = {name: [] for name in readers}
+    tails: dict[str, list[float | None]] = {name: [] for name in readers}
     ends: list[float] = []
     for _ in range(CHANGE_ROUNDS):
         for name, start in readers.items():
             with start() as reader:
                 changes = ground.flips(FLIPS, FLIP_PAUSE_MS)["changes"]
                 report = reader.report(SETTLE_SECONDS)
-            found = delays(changes, report.get("decided", report["sights"])).seconds
+            found = delays(changes, report.get("decided", report["sights"]))
             if name == "Python":
                 ends.append(statistics.median(delays(changes, report["sights"]).seconds))
-            took[name].append(statistics.median(found))
-            tails[name].append(p99(found))
+            took[name].append(statistics.median(found.seconds))
+            tails[name].append(found.row()["p99_s"])
     hand_over(benchmark, took["Python"])
     benchmark.extra_info |= {"median_s": took, "p99_s": tails, "end_of_step_s": ends}
     figures.put(CHANGE_RING, statistics.median(took["ring"]), 1e6)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from benchmarks import bare
 from benchmarks.figures import COLD_FLOOR, COLD_RUN, COLD_SHOW, FULL, Measured, median_ratio
 from benchmarks.processes import MB, PASS, SHOW, Run, timed
 from benchmarks.samples import PEAK_RSS, MemoryOf, group_of_samples, hand_over
-from benchmarks.storms import BUILD, build
+from benchmarks.storms import build
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
     from benchmarks.hosts import Hosts
 
 ROUNDS = 9
-DUMP = (str(BUILD / "floor"), "dump")
-COMMANDS = {"bare C dump and parse": DUMP, "python -c pass": PASS, "show": SHOW}
-RUN = "run"
+BARE, PYTHON, RUN = "bare C dump and parse", "python -c pass", "run"
+COMMANDS = {PYTHON: PASS, "show": SHOW}
 
 Samples = dict[str, list[float]]
 
@@ -37,9 +37,10 @@ class Starts(NamedTuple):
 def starts(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Starts:
     """By turns: what disturbs a round disturbs all of them."""
     build("floor")
-    found = Starts({name: [] for name in (*COMMANDS, RUN)}, [])
+    found = Starts({name: [] for name in (BARE, *COMMANDS, RUN)}, [])
     for number in range(ROUNDS + 1):
         took = {name: timed(command, hosts[FULL]).seconds for name, command in COMMANDS.items()}
+        took[BARE] = bare.dump(hosts[FULL])
         run = Run(hosts[FULL], tmp_path_factory.mktemp("run"))
         took[RUN] = run.seconds
         if number:  # the first one made the bytecode and filled the page cache
@@ -51,7 +52,7 @@ def starts(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Starts:
 
 
 @group_of_samples(f"cold start: {FULL}")
-@pytest.mark.parametrize("name", [*COMMANDS, RUN])
+@pytest.mark.parametrize("name", [BARE, *COMMANDS, RUN])
 def test_cold_start(
     name: str, starts: Starts, benchmark: BenchmarkFixture, memory: MemoryOf
 ) -> None:
@@ -62,7 +63,7 @@ def test_cold_start(
 
 def test_figures(starts: Starts, figures: Measured) -> None:
     seconds = starts.seconds
-    both = zip(seconds["bare C dump and parse"], seconds["python -c pass"], strict=True)
+    both = zip(seconds[BARE], seconds[PYTHON], strict=True)
     least = [dump + start for dump, start in both]
     figures.put(COLD_FLOOR, statistics.median(least), 1e3)
     figures.put(COLD_SHOW, median_ratio(seconds["show"], least))

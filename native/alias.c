@@ -81,6 +81,7 @@ int at_alias_insert(struct at_engine *e, struct rkey *k, uint32_t at, struct ali
 	memmove(k->alias + at + 1, k->alias + at, (k->n - at) * sizeof(*k->alias));
 	k->alias[at] = a;
 	k->n++;
+	at_narrow_note(e, k->family, k->table, a);
 	at_stale(e, k->table, AT_INDEX(k->family));
 	return 0;
 }
@@ -89,6 +90,7 @@ void at_alias_replace(struct at_engine *e, struct rkey *k, uint32_t at, struct a
 {
 	free(k->alias[at]);
 	k->alias[at] = a;
+	at_narrow_note(e, k->family, k->table, a);
 	at_stale(e, k->table, AT_INDEX(k->family));
 }
 
@@ -203,6 +205,7 @@ static int new6_single(struct at_engine *e, struct rkey *k, struct alias *a)
 		old->end = a->end;
 		memcpy(old->prefsrc, a->prefsrc, sizeof(old->prefsrc));
 		free(a);
+		at_narrow_note(e, k->family, k->table, old);
 		at_stale(e, k->table, 1);
 		return 0;
 	}

@@ -20,6 +20,9 @@ struct at_bpf {
 /* Makes all maps; prog is -1. Before Linux 5.11 their memory counts against RLIMIT_MEMLOCK, which is
  * raised where that is why a map is refused. 0, or -errno and nothing is left open. */
 int at_bpf_create(struct at_bpf *b, uint32_t ring_bytes);
+/* Puts the first filter in its place, before any program runs. The kernel waits for a grace period
+ * at that, which takes it tens of milliseconds while it is busy. 0 or -errno. */
+int at_bpf_place(const struct at_bpf *b);
 void at_bpf_close(struct at_bpf *b);
 
 /* What the filter in the kernel has to know of the engine's policies. */

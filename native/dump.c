@@ -35,6 +35,7 @@ struct dump {
 	uint32_t scope;
 	uint32_t ifindex; /* 0 = all */
 	uint32_t table;	  /* of the request under way */
+	uint8_t protocol; /* of its routes, 0 = any */
 	int sock;
 	int strict;	 /* the kernel filters */
 	int proven;	 /* the table under way has no more than what was read */
@@ -137,6 +138,7 @@ static void build(const struct dump *d, struct request *r)
 		r->head.nlmsg_type = RTM_GETROUTE;
 		r->head.nlmsg_len = NLMSG_LENGTH(sizeof(r->route));
 		r->route.rtm_family = (uint8_t)family_of(d->scope);
+		r->route.rtm_protocol = d->protocol;
 		add_u32(r, RTA_TABLE, d->table);
 		break;
 	default:
@@ -376,6 +378,9 @@ static int attempt(struct dump *d, uint32_t table, uint32_t flags, int last)
 		return err;
 	d->interrupted = 0;
 	d->found = 0;
+	/* Whatever else there is no rule has cast doubt on. */
+	if (d->scope == AT_SCOPE_ROUTE6 && table && !(flags & AT_DUMP_AUDIT))
+		d->protocol = at_engine_protocol(d->source->engine, table);
 	mark(d, AT_DUMP_BEGIN, table, flags, 0);
 	if (is_route(d->scope) && !table)
 		n = at_engine_tables(d->source->engine, tables, TABLES_MAX);

@@ -239,6 +239,10 @@ uint32_t at_engine_dirtied(const struct at_engine *e);
 /* Marks every scope as lost: start, resume, overrun. */
 void at_engine_lose(struct at_engine *e, uint32_t scopes);
 
+/* The protocol to which a dump of a table's IPv6 routes may be narrowed, where rules made it dirty;
+ * 0: it may not, or it is not dirty. */
+uint8_t at_engine_protocol(const struct at_engine *e, uint32_t table);
+
 /* 1 if routes of this table matter to any selection. */
 int at_engine_wants_table(const struct at_engine *e, uint32_t table);
 size_t at_engine_tables(const struct at_engine *e, uint32_t *out, size_t max);

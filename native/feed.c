@@ -27,11 +27,12 @@ struct at_feed {
 	uint64_t lost[AT_SCOPES + 1]; /* of shared->lost, what has been dealt with */
 	uint64_t newest;	      /* boot_ns of the newest record */
 	uint64_t reordered;
+	uint64_t dropped[AT_TYPES]; /* by the reader before there was a program, lost ones too */
 	struct at_window window;
 	unsigned cpus;
 
 	/* What the kernel knows. */
-	int current;	   /* the filter in use, -1 = none yet */
+	int current;	   /* the filter in use */
 	uint32_t policies; /* at_engine_policies() of it */
 	int behind;	   /* the filter in use is not that of the policies */
 	int mistrusted;	   /* `links` has what the reader does not know for certain */
@@ -74,25 +75,46 @@ static void unmap(struct at_feed *f)
 	at_ring_unmap(&f->alarm);
 }
 
-int at_feed_open(struct at_source *s, const struct at_bpf *bpf)
+/* The filter that the maps were made with, which judges nothing yet. */
+static int begin_filter(struct at_feed *f, const struct at_engine *e)
+{
+	f->policies = at_engine_policies(e);
+	at_engine_filter(e, &f->filter);
+	return at_map_update(f->bpf.filter[0], 0, &f->filter);
+}
+
+static int attach(struct at_source *s, struct at_feed *f)
+{
+	int err = map(f);
+
+	if (err == 0)
+		err = begin_filter(f, s->engine);
+	if (err == 0 &&
+	    setsockopt(s->sock, SOL_SOCKET, SO_ATTACH_BPF, &f->bpf.prog, sizeof(f->bpf.prog)) < 0)
+		err = -errno;
+	/* What came before the program is older than all that is in the ring. */
+	return err == 0 ? at_source_catch_up(s) : err;
+}
+
+int at_source_feed(struct at_source *s, const struct at_bpf *bpf)
 {
 	struct at_feed *f = calloc(1, sizeof(*f));
+	struct at_bpf fds = *bpf;
 	int err;
 
-	if (!f)
+	if (!f) {
+		at_bpf_close(&fds);
 		return -ENOMEM;
+	}
 	f->bpf = *bpf;
-	f->current = -1;
 	f->cpus = at_possible_cpus();
-	err = map(f);
-	if (err == 0 &&
-	    setsockopt(s->sock, SOL_SOCKET, SO_ATTACH_BPF, &bpf->prog, sizeof(bpf->prog)) < 0)
-		err = -errno;
+	err = attach(s, f);
 	if (err < 0) {
-		unmap(f);
-		free(f);
+		at_feed_close(f);
 		return err;
 	}
+	for (int type = 0; type < AT_TYPES; type++)
+		f->dropped[type] = s->counters.dropped[type] + s->counters.lost[type];
 	s->feed = f;
 	return 0;
 }
@@ -142,7 +164,7 @@ static void forget_at_last(struct at_source *s)
  */
 static int put_filter(struct at_feed *f, const struct at_filter *filter)
 {
-	int next = f->current != 0 ? 0 : 1;
+	int next = !f->current;
 	int err = at_map_update(f->bpf.filter[next], 0, filter);
 
 	if (err == 0)
@@ -165,12 +187,12 @@ static int sync_filter(struct at_source *s)
 	struct at_filter filter;
 	int behind = f->behind, err = 0;
 
-	if (f->current >= 0 && f->policies == policies)
+	if (f->policies == policies)
 		return 0;
 	at_engine_filter(s->engine, &filter);
 	if (f->crowded)
 		filter.n_quiet_names = filter.n_quiet_kinds = 0;
-	if (f->current < 0 || memcmp(&filter, &f->filter, sizeof(filter)))
+	if (memcmp(&filter, &f->filter, sizeof(filter)))
 		err = put_filter(f, &filter);
 	if (err < 0 && err != -ENOMEM)
 		return err;
@@ -367,7 +389,8 @@ void at_feed_counters(const struct at_feed *f, struct at_source_counters *out)
 	unsigned cpu;
 
 	for (type = 0; counts && type < AT_TYPES; type++) {
-		uint64_t emitted = 0, taken_back = out->dropped[type] + out->lost[type];
+		uint64_t emitted = 0;
+		uint64_t taken_back = out->dropped[type] + out->lost[type] - f->dropped[type];
 
 		if (at_map_lookup(f->bpf.counts, type, counts) < 0)
 			break;
@@ -379,7 +402,7 @@ void at_feed_counters(const struct at_feed *f, struct at_source_counters *out)
 		}
 		/* Of what the program hands over raw, some comes to nothing here. It counts a
 		 * message when it has written it, so the reader may be first. */
-		out->emitted[type] = emitted > taken_back ? emitted - taken_back : 0;
+		out->emitted[type] += emitted > taken_back ? emitted - taken_back : 0;
 	}
 	if (traced && at_map_lookup(f->bpf.traced, 0, traced) == 0) {
 		for (cpu = 0; cpu < f->cpus; cpu++) {

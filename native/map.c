@@ -200,6 +200,11 @@ int at_bpf_create(struct at_bpf *b, uint32_t ring_bytes)
 	return err;
 }
 
+int at_bpf_place(const struct at_bpf *b)
+{
+	return at_map_update(b->filters, 0, &b->filter[0]);
+}
+
 void at_bpf_close(struct at_bpf *b)
 {
 	int fds[] = { b->prog,	    b->ring,	  b->alarm, b->counts,	b->shared, b->filters,

@@ -180,6 +180,7 @@ static int entry_route(struct at_engine *e, uint32_t scope, const struct record 
 	if (a && is_protected(e, scope, k, k ? k->changed_ns : 0, &key)) {
 		e->counters.ignored++;
 		d->doubtful |= !old || !at_alias_announced(e, old, a);
+		at_narrow_note(e, v->family, v->table, a);
 		free(a);
 		return 0;
 	}
@@ -393,6 +394,8 @@ static void begin(struct at_engine *e, const struct at_dump *v)
 	d->ifindex = ifindex_of(v);
 	d->table = table_of(v);
 	at_dirt_take(e, d, v->scope);
+	if (v->scope == AT_SCOPE_ROUTE6)
+		at_narrow_begin(e, d->table);
 }
 
 static void fail(struct at_engine *e, uint32_t scope, uint32_t ifindex, uint32_t table)
@@ -432,6 +435,8 @@ static void end(struct at_engine *e, const struct at_dump *v)
 	if (!d->ifindex && !d->table)
 		e->suspicious &= ~(1u << scope);
 	sweep(e, scope);
+	if (scope == AT_SCOPE_ROUTE6)
+		at_narrow_end(e, d->table);
 	d->open = false;
 	at_dirt_done(e, scope);
 	if (d->doubtful)

@@ -52,13 +52,13 @@ struct at_source_counters {
 
 struct at_source;
 
-/* 0, or -errno. rcvbuf in bytes (SO_RCVBUFFORCE, else SO_RCVBUF). bpf: a program that writes records
- * to a ring, and its maps, which the source owns from then on (and closes where this fails); NULL:
- * messages are read from the socket. Every scope is lost until it is dumped. The engine must
- * outlive all calls but at_source_close. One thread uses a source; any thread may call
- * at_source_wake, and read counters that are then an event old. */
-int at_source_open(struct at_engine *e, uint32_t rcvbuf, const struct at_bpf *bpf,
-		   struct at_source **out);
+/* 0, or -errno. rcvbuf in bytes (SO_RCVBUFFORCE, else SO_RCVBUF). Every scope is lost until it is
+ * dumped. The engine must outlive all calls but at_source_close. One thread uses a source; any
+ * thread may call at_source_wake, and read counters that are then an event old. */
+int at_source_open(struct at_engine *e, uint32_t rcvbuf, struct at_source **out);
+/* From here on a program reads the messages, and writes what matters as records to a ring: once at
+ * most, after at_bpf_place(). The source owns it and its maps, and closes them where this fails. 0 or -errno. */
+int at_source_feed(struct at_source *s, const struct at_bpf *bpf);
 void at_source_close(struct at_source *s);
 /* Blocks until something is due: drains, applies, ranks. deadline_ns: CLOCK_BOOTTIME, UINT64_MAX =
  * none. Returns enum at_wake bits, or -errno when the socket is gone for good. */

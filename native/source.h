@@ -37,6 +37,7 @@ struct at_source {
 	int timer_fd;
 	uint64_t armed; /* deadline of the timer, UINT64_MAX = none */
 	uint32_t seq;
+	int prompt;	      /* the kernel was told that we want to be let in soon */
 	uint32_t awake;	      /* reads without a look at the socket */
 	uint64_t lookups;     /* at_engine_lookups() and at_engine_vrfs() that were told */
 	int congested;	      /* the kernel drops what comes until the queue was empty once */
@@ -85,8 +86,7 @@ int at_source_catch_up(struct at_source *s);
  * -errno. */
 int at_socket_read(struct at_source *s, unsigned limit);
 
-/* feed.c. Attaches the program to the socket, which has joined no group yet. 0 or -errno. */
-int at_feed_open(struct at_source *s, const struct at_bpf *bpf);
+/* feed.c */
 void at_feed_close(struct at_feed *f); /* with its descriptors */
 /* Tells the kernel of new policies, and reads the ring: `limit` records and some. 0 or -errno. */
 int at_feed_read(struct at_source *s, unsigned limit);

@@ -133,6 +133,8 @@ struct table {
 	uint32_t id, users;
 	struct summary sum[2];
 	bool stale[2];
+	/* Protocol of its IPv6 aliases that are or may be there: narrow.c. */
+	uint16_t narrow, narrow_next;
 };
 
 /* What a selection thinks of a link. */
@@ -357,6 +359,11 @@ uint32_t at_over_find(const struct summary *s, uint32_t ifindex);
 bool at_is_named(const struct at_engine *e, int f, const uint8_t *local);
 void at_summarize(struct at_engine *e);
 void at_summary_free(struct summary *s);
+
+/* narrow.c */
+void at_narrow_note(struct at_engine *e, int family, uint32_t table, const struct alias *a);
+void at_narrow_begin(struct at_engine *e, uint32_t table); /* a dump of ROUTE6; 0 = of all */
+void at_narrow_end(struct at_engine *e, uint32_t table);
 
 /* nexthop.c */
 struct nexthop *at_nexthop_find(const struct at_engine *e, uint32_t id);

@@ -48,9 +48,10 @@ class Tier(NamedTuple):
 
         maps = create_maps(ring)
         loaded = load(maps._asdict(), self.loader)
-        return BpfSource(
-            engine, maps, loaded.program, loaded.loader, attribution=loaded.attribution
-        )
+        maps.place_filter()
+        source = BpfSource(engine, rcvbuf)
+        source.feed(maps, loaded.program, loaded.loader, attribution=loaded.attribution)
+        return source
 
 
 NETLINK = Tier("netlink")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 from pathlib import Path
 
 _MARK = ".tmp-"
@@ -14,7 +13,7 @@ _MARK = ".tmp-"
 def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Write beside `path`, fsync, rename over it, fsync the directory. Raises OSError."""
     # A random name: process ids are not unique where containers share a directory.
-    temporary = path.with_name(f"{_MARK}{secrets.token_hex(8)}-{path.name}")
+    temporary = path.with_name(f"{_MARK}{os.urandom(8).hex()}-{path.name}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "wb") as file:

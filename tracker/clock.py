@@ -8,13 +8,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Nanoseconds of two clocks."""
+    """Nanoseconds of three clocks."""
 
     def boot_ns(self) -> int:
         """CLOCK_BOOTTIME: goes on while the host sleeps, never steps; all timers use it."""
 
     def wall_ns(self) -> int:
         """CLOCK_REALTIME: what people read."""
+
+    def spent_ns(self) -> int:
+        """Processor time that the calling thread has taken; a virtual clock knows of none."""
 
 
 class SystemClock:
@@ -26,6 +29,10 @@ class SystemClock:
     def wall_ns(self) -> int:
         """CLOCK_REALTIME in nanoseconds."""
         return time.time_ns()
+
+    def spent_ns(self) -> int:
+        """Processor time of the calling thread in nanoseconds."""
+        return time.thread_time_ns()
 
 
 class VirtualClock:
@@ -42,6 +49,10 @@ class VirtualClock:
     def wall_ns(self) -> int:
         """Virtual CLOCK_REALTIME in nanoseconds."""
         return self._boot_ns + self._offset_ns
+
+    def spent_ns(self) -> int:
+        """None: what a replay takes is not what the host took."""
+        return 0
 
     def advance_to(self, boot_ns: int) -> None:
         """Move on to `boot_ns`; a time in the past changes nothing."""

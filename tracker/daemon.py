@@ -7,15 +7,14 @@ main thread for a snapshot.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from tracker.api.metrics import MetricsCollector, MetricsServer, registry
 from tracker.capture.base import has_attribution, loader_of
-from tracker.capture.record import describe, iter_records
 from tracker.engine.base import NEVER
 from tracker.errors import TrackerError
 from tracker.log import log_change
@@ -29,19 +28,21 @@ from tracker.signals import taken
 from tracker.stats import DECISION_BOUNDS, Histogram, Stats, collect
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
-
+    from tracker.api.metrics import MetricsServer
     from tracker.capture.base import Source
     from tracker.clock import Clock
     from tracker.config import Config
     from tracker.errors import PublishError
     from tracker.lastrun import LastRun
+    from tracker.log import Log
     from tracker.model import Choice, Decision
     from tracker.session import Session
 
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCONT, signal.SIGHUP})
 SCRAPE_TIMEOUT = 5.0
 """Seconds that a scrape waits for the main thread."""
+PATIENCE_NS = NANOSECONDS // 5
+"""So long log and metrics may wait for the first decision to be published."""
 
 
 class Memory:
@@ -81,23 +82,21 @@ class Daemon:
         self,
         make_session: Callable[[Memory | None], Session],
         config: Config,
-        log: FilteringBoundLogger,
+        log: Log,
         clock: Clock,
         notifier: Notifier | None = None,
         *,
-        trace: str = "",
         reloading: Reloading | None = None,
     ) -> None:
-        """`make_session` gets the memory, None without a state directory; `trace` names the way
-        in which silent removals are traced, "" = they are not. Without `reloading` SIGHUP does
-        nothing.
+        """`make_session` gets the memory, None without a state directory. Without `reloading`
+        SIGHUP does nothing.
         """
         self._reloading = reloading
         self._reload_asked = False
         self._reloads = (0, 0)
         self._untold = False
         """A reload has led to something that is to be said."""
-        self._trace = trace
+        self._trace = ""
         self._config = config
         self._log = log
         self._clock = clock
@@ -134,15 +133,23 @@ class Daemon:
         self._workers.append(worker)
         return worker
 
-    def run(self) -> None:
-        """Until SIGTERM or SIGINT."""
-        with taken(SIGNALS, self._take_signal):
-            for worker in self._workers:
-                worker.start()
-            self._serve_metrics()
+    def run(self, complete: Callable[[], str] = lambda: "") -> None:
+        """Until SIGTERM or SIGINT. `complete` is called once the host was read, before there is
+        any other thread; it returns the way in which silent removals are traced, "" = they are
+        not.
+        """
+        with contextlib.ExitStack() as life:
+
+            def begin() -> None:
+                self._trace = complete()
+                life.enter_context(taken(SIGNALS, self._take_signal))
+                for worker in self._workers:
+                    worker.start()
+
             try:
-                self._follow()
+                self._follow(self.session.start(begin))
             finally:
+                self._log.start()
                 self._notifier.stopping()
                 for worker in self._workers:
                     worker.stop()
@@ -150,11 +157,10 @@ class Daemon:
                     self._server.stop()
                 self.session.source.close()
 
-    def _follow(self) -> None:
+    def _follow(self, began: bool) -> None:
         session = self.session
         interval = self._notifier.watchdog_interval_ns
         beat_at = NEVER if interval is None else 0
-        began = session.start()
         self._log.info(
             "following",
             source=session.source.name,
@@ -166,8 +172,13 @@ class Daemon:
             self._log.warning(text)
         if began:
             self._tell(session.published())
+        rest_at = self._clock.boot_ns() + PATIENCE_NS
         while not self._stopping:
-            if session.step(beat_at):
+            if rest_at != NEVER and (self._files.delivered or self._clock.boot_ns() >= rest_at):
+                rest_at = NEVER
+                self._log.start()
+                self._serve_metrics()
+            if session.step(min(beat_at, rest_at)):
                 self._tell(session.published())
             self._notify()
             if self._resumed:
@@ -307,6 +318,8 @@ class Daemon:
             self._held = self.session.held
             self._log.debug("an address went and came back in time", held=self._held)
         for raw in self.session.take_drifts():
+            from tracker.capture.record import describe, iter_records  # noqa: PLC0415 - for few
+
             for record in iter_records(raw):
                 self._log.warning(
                     "audit found drift", record=describe(record, self.session.engine.link_name)
@@ -330,6 +343,13 @@ class Daemon:
             self._server.stop()
         self._server = None
         if self._config.metrics is not None:
+            # As the log, it takes longer to import than all that comes before the first decision.
+            from tracker.api.metrics import (  # noqa: PLC0415
+                MetricsCollector,
+                MetricsServer,
+                registry,
+            )
+
             collector = MetricsCollector(self._ask, self._publisher_stats)
             self._server = MetricsServer(
                 self._config.metrics, registry(collector), self._report_metrics

@@ -193,10 +193,12 @@ class Decider:
 
     def keep(self) -> None:
         """Take what was decided on from the view that showed it."""
-        if self._row is not None:
-            self._row = self._row.whole()
-        if self._namer is not None:
-            self._named = self._value(self._namer.whole(), Criterion.PREFSRC) == 0
+        row, namer = self._row, self._namer
+        if row is not None:
+            self._row = row.whole()
+            namer = self._row if namer is row else namer
+        if namer is not None:
+            self._named = self._value(namer.whole(), Criterion.PREFSRC) == 0
             self._namer = None
         if self._causing is not None:
             self.cause = self._causing.cause

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracker.engine.base import NEVER
@@ -58,6 +59,10 @@ class Follower:
         """What the mode takes as well."""
         self._extra: tuple[Row, ...] = ()
         """The next best, as many as are asked for."""
+        self._chosen: Choice | None = None
+        """What choice() said last."""
+        self._chosen_from: tuple[object, ...] = ()
+        """All that it depends on."""
         self._looked: tuple[object, ...] = ()
         """What `_others` and `_extra` stand on."""
         self._noticed: int | None = None
@@ -111,6 +116,17 @@ class Follower:
         """The decision as people see it. `stale`: the state may be out of date; `expected`: a
         family without an address is worth a warning.
         """
+        decider = self.decider
+        shown = decider.state, decider.address, decider.row, self.view, self.waits
+        depends = (*shown, about, stale, expected, self._judged_by, self._others, self._extra)
+        # Of two families one has changed, most often.
+        same = self._chosen_from and all(map(is_, depends, self._chosen_from))
+        if self._chosen is None or not same:
+            self._chosen = self._choose(about, stale=stale, expected=expected)
+            self._chosen_from = depends
+        return self._chosen
+
+    def _choose(self, about: About, *, stale: bool, expected: bool) -> Choice:
         decider, row = self.decider, self.decider.row
         assert self.view is not None
         if decider.state is not State.HOLDING and not self.waits:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TextIO, cast
-
-import structlog
 
 from tracker.model import NANOSECONDS, Change
 from tracker.printable import printable
@@ -36,9 +34,52 @@ class _Unfailing:
             self._stream.flush()
 
 
-def _printable(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """No name of an interface may move the cursor of whoever looks at the log."""
-    return {k: printable(v) if isinstance(v, str) else v for k, v in event.items()}
+class Log:
+    """What the daemon says, from any thread.
+
+    Lines wait until start(): structlog takes longer to import than everything up to the first
+    decision, and whoever waits for that comes first.
+    """
+
+    def __init__(self, make: Callable[[], FilteringBoundLogger]) -> None:
+        self._make = make
+        self._logger: FilteringBoundLogger | None = None
+        self._waiting: list[tuple[str, str, dict[str, object]]] = []
+        self._starting = threading.Lock()
+
+    def start(self) -> None:
+        """Write what waits, and from now on each line as it comes."""
+        with self._starting:
+            if self._logger is None:
+                made = self._make()
+                for level, event, about in self._waiting:
+                    getattr(made, level)(event, **about)
+                self._waiting.clear()
+                self._logger = made
+
+    def debug(self, event: str, **about: object) -> None:
+        """For who asks for more."""
+        self._say("debug", event, about)
+
+    def info(self, event: str, **about: object) -> None:
+        """What happened."""
+        self._say("info", event, about)
+
+    def warning(self, event: str, **about: object) -> None:
+        """What somebody should look at."""
+        self._say("warning", event, about)
+
+    def error(self, event: str, **about: object) -> None:
+        """What was asked for and not done."""
+        self._say("error", event, about)
+
+    def _say(self, level: str, event: str, about: dict[str, object]) -> None:
+        if self._logger is None:
+            with self._starting:
+                if self._logger is None:
+                    self._waiting.append((level, event, about))
+                    return
+        getattr(self._logger, level)(event, **about)
 
 
 def logger(
@@ -46,16 +87,24 @@ def logger(
     *,
     verbose: bool = False,
     environ: Mapping[str, str] = os.environ,
-) -> FilteringBoundLogger:
+) -> Log:
     """A logger that threads may share; `verbose` adds the debug lines."""
-    stream = sys.stderr if stream is None else stream
+    output = sys.stderr if stream is None else stream
+    return Log(lambda: _structlog(output, verbose=verbose, colours="NO_COLOR" not in environ))
+
+
+def _structlog(stream: TextIO | Sink, *, verbose: bool, colours: bool) -> FilteringBoundLogger:
+    import logging  # noqa: PLC0415 - see Log
+
+    import structlog  # noqa: PLC0415
+
     render: list[Processor]
     if stream.isatty():
         render = [
             _printable,
             structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
             structlog.dev.ConsoleRenderer(
-                colors="NO_COLOR" not in environ,
+                colors=colours,
                 sort_keys=False,
                 exception_formatter=structlog.dev.plain_traceback,
             ),
@@ -78,7 +127,7 @@ def logger(
     return cast("FilteringBoundLogger", made)
 
 
-def log_change(log: FilteringBoundLogger, change: Change) -> None:
+def log_change(log: Log, change: Change) -> None:
     """One line for one primary address that became another one."""
     cause = change.cause
     about: dict[str, object] = {"selection": change.selection} if change.selection else {}
@@ -92,3 +141,8 @@ def log_change(log: FilteringBoundLogger, change: Change) -> None:
     if cause is not None and cause.process is not None:
         about |= {"process": cause.process, "pid": cause.pid, "attribution": cause.attribution}
     log.info("primary address changed", **about, seconds=change.took_ns / NANOSECONDS)
+
+
+def _printable(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """No name of an interface may move the cursor of whoever looks at the log."""
+    return {k: printable(v) if isinstance(v, str) else v for k, v in event.items()}

@@ -210,7 +210,9 @@ class PolicyTable(NamedTuple):
     def narrows(self, family: int) -> bool:
         """Whether addresses of a family (AF_INET, AF_INET6) must be in the mode, so that a default
         route alone makes no candidate."""
-        return self.mode is Mode.LIST or any(hint.family == family for hint in self.hints)
+        if self.mode is Mode.LIST:
+            return True
+        return bool(self.hints) and any(hint.family == family for hint in self.hints)
 
 
 class Row(NamedTuple):

@@ -37,7 +37,7 @@ from tracker.model import (
 from tracker.tables import Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tracker.capture.base import Source
     from tracker.clock import Clock
@@ -96,6 +96,8 @@ class Session:
         self._configured = configured(policies, self._guidance)
         self._has_targets = False
         self._tables = Tables(source.engine, policies)
+        self._abouts: dict[str, About] = {}
+        """What about() said, while that stands."""
         self._followers: list[Follower] = []
         self._ahead: Follower | None = None
         """What was decided on at a glance, to be followed in this step."""
@@ -114,8 +116,10 @@ class Session:
 
     # Life.
 
-    def start(self) -> bool:
-        """Read everything once and decide for the first time; True as from step()."""
+    def start(self, read: Callable[[], None] = lambda: None) -> bool:
+        """Read everything once and decide for the first time; True as from step(). `read` is
+        called in between, before anything may start a thread.
+        """
         last = self._memory.load() if self._memory is not None else None
         if last is not None:
             self.generation = last.generation
@@ -132,6 +136,7 @@ class Session:
         self.source.refresh()
         self.source.drain()
         self.resync.run(START)
+        read()
         self._guide(START)
         self._plan_audit()
         return self._decide()
@@ -163,6 +168,7 @@ class Session:
             self._guidance.again()
             raise
         self.settings, self.hostname, self._guidance = settings, hostname, guidance
+        self._abouts.clear()
         before, self._configured = self._configured, configured(policies, guidance)
         self._followers = [f for f in self._followers if f.family in self._families(f.selection)]
         known = {(f.selection, f.family): f for f in self._followers}
@@ -267,8 +273,12 @@ class Session:
 
     def about(self, selection: str) -> About:
         """What a selection asks for, and what that stands for now."""
-        found = self._guidance.found(selection)
-        return About(self.policies[selection], self._guidance.guide(selection), found)
+        about = self._abouts.get(selection)
+        if about is None:
+            found = self._guidance.found(selection)
+            about = About(self.policies[selection], self._guidance.guide(selection), found)
+            self._abouts[selection] = about
+        return about
 
     # What came out.
 
@@ -318,7 +328,10 @@ class Session:
 
     def _guide(self, cause: str = POLICY) -> None:
         """Find out what policies depend on, and follow it."""
+        if self._guidance.idle:
+            return
         now = self._clock.boot_ns()
+        self._abouts.clear()
         changed = self._guidance.step(now, self.policies, self._incumbents)
         if changed:
             self._tables.follow(changed)
@@ -482,8 +495,7 @@ class Session:
 
     def _audit(self) -> None:
         self.source.refresh()
-        for scope in Scope:
-            self.source.dump(scope, audit=True)
+        self.resync.audit()
         if drifts := self.engine.drifts():
             self._drifts.append(drifts)
         # What was written may be gone as well.

@@ -33,6 +33,9 @@ class Sink:
         self._lost = 0
         self._counting = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread: until then lines wait."""
         # Signals are for those who wait for them.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
@@ -61,6 +64,8 @@ class Sink:
 
     def close(self, seconds: float = 1.0) -> None:
         """Give what waits this time to be read, twice at most, then leave it."""
+        if self._thread.ident is None:
+            return
         with contextlib.suppress(queue.Full):
             self._lines.put(None, timeout=seconds)
             self._thread.join(seconds)

@@ -34,7 +34,8 @@ static void open_source(struct reading *r, uint32_t addresses, const struct at_b
 	static const struct datagram none;
 
 	*r = (struct reading){ .engine = host_new(0, addresses, PER_LINK) };
-	must(at_source_open(r->engine, 1 << 16, bpf, &r->source) == 0, "a source is opened");
+	must(at_source_open(r->engine, 1 << 16, &r->source) == 0, "a source is opened");
+	must(!bpf || at_source_feed(r->source, bpf) == 0, "it is fed");
 	host_clean(r->engine);
 	kernel_says(at_source_fd(r->source), &none, 0);
 }

@@ -58,16 +58,17 @@ def main() -> None:
 
 
 def run(scenario: Scenario, peers: Sequence[Peer]) -> dict[str, Any]:
-    """One scenario; those that it leaves out are named."""
-    asked = [peer for peer in peers if peer.name not in scenario.leaves_out]
+    """One scenario; those that it leaves out, or that are not there, are named."""
+    not_asked = {
+        peer.name: row(peer, f"missing: {why}") for peer in peers if (why := peer.missing())
+    }
+    for peer in peers:
+        if peer.name in scenario.leaves_out:
+            not_asked[peer.name] = row(peer, f"not asked: {scenario.leaves_out[peer.name]}")
     began = time.monotonic()
-    rows = scenario.run(asked)
-    rows += [
-        row(peer, f"not asked: {scenario.leaves_out[peer.name]}")
-        for peer in peers
-        if peer.name in scenario.leaves_out
-    ]
-    return report.document(scenario, rows) | {"seconds": time.monotonic() - began}
+    rows = scenario.run([peer for peer in peers if peer.name not in not_asked])
+    seconds = time.monotonic() - began
+    return report.document(scenario, [*rows, *not_asked.values()]) | {"seconds": seconds}
 
 
 if __name__ == "__main__":

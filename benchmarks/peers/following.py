@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarks.peers import logs
 from benchmarks.peers.process import Reader
 from benchmarks.processes import MB
-from benchmarks.sights import Delays, delays, wrong
+from benchmarks.sights import Delays, delays, together, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,8 +38,22 @@ class Course(NamedTuple):
     outcome: str
     """"" = there is nothing to be said."""
     delays: Delays
+    decided: Delays
+    """Until it had decided, for those that say when that was; their callers get it later."""
     measured: Row
     """What it took; None where that could not be read."""
+
+
+class Ended(NamedTuple):
+    """What a reader left behind."""
+
+    outcome: str
+    sights: list[Event]
+    decided: list[Event]
+    lost: int | None
+    """Messages, by its own count."""
+    renewed: bool
+    """It has another socket than it began with."""
 
 
 @contextlib.contextmanager
@@ -57,12 +71,11 @@ def row(peer: Peer, outcome: str = "") -> Row:
 
 def merged(peer: Peer, courses: Sequence[Course]) -> Row:
     """Several courses of one peer: all delays together, and medians of what it took."""
-    together = Delays(
-        sum(course.delays.changes for course in courses),
-        [seconds for course in courses for seconds in course.delays.seconds],
-    )
     outcome = "; ".join(dict.fromkeys(course.outcome for course in courses if course.outcome))
-    found = row(peer, outcome) | together.row()
+    found = row(peer, outcome) | together(course.delays for course in courses).row()
+    decided = together(course.decided for course in courses)
+    if decided.seconds:
+        found |= {f"decided_{name}": value for name, value in decided.row().items()}
     for name in dict.fromkeys(name for course in courses for name in course.measured):
         values = [course.measured.get(name) for course in courses]
         known: list[float] = [value for value in values if value is not None]
@@ -75,21 +88,23 @@ def follow(
     peer: Peer,
     ground: Ground,
     watch: str,
-    load: Callable[[], Row],
-    catch_up: float = CATCH_UP_SECONDS,
+    load: Callable[[Ground], Row],
 ) -> Course:
     """Have it follow while something changes; raises NotStartedError."""
     with scratch() as directory, peer.start(ground, watch, directory) as reader:
         reader.begin(BEGIN_SECONDS)
-        loaded = load()
-        rested = reader.wait_until_quiet(catch_up)
+        loaded = load(ground)
+        rested = reader.wait_until_quiet(CATCH_UP_SECONDS)
         measured = costs(reader, loaded.get("messages"))
-        outcome, sights = end(peer, reader, directory, loaded["changes"])
+        ended = end(peer, reader, directory, loaded["changes"])
+    outcome = ended.outcome
     if not rested and not outcome:
-        outcome = f"behind: not at rest {catch_up:g} s later"
-    measured["wrong"] = wrong(loaded["changes"], sights)
+        outcome = f"behind: not at rest {CATCH_UP_SECONDS:g} s later"
+    measured = with_lost(measured, ended)
+    measured["wrong"] = wrong(loaded["changes"], ended.sights)
     measured["writer_s"] = writer_seconds(loaded)
-    return Course(outcome, delays(loaded["changes"], sights), measured)
+    found, decided = (delays(loaded["changes"], seen) for seen in (ended.sights, ended.decided))
+    return Course(outcome, found, decided, measured)
 
 
 def writer_seconds(loaded: Row) -> float:
@@ -113,23 +128,34 @@ def costs(reader: Reader, messages: int | None = None) -> Row:
     }
 
 
-def end(
-    peer: Peer, reader: Reader, directory: Path, changes: Sequence[Event]
-) -> tuple[str, list[Event]]:
-    """End it: what is to be said about that, and what it saw."""
+def end(peer: Peer, reader: Reader, directory: Path, changes: Sequence[Event]) -> Ended:
+    """End it."""
     offset = logs.boot_offset()
-    outcome, out = "", b""
+    outcome, report = "", Row()
     if not reader.is_alive():
         outcome = f"ended by itself with status {reader.status()}"
     else:
         try:
             out = reader.end()
+            report = json.loads(out) if peer.log is None else {}
         except subprocess.TimeoutExpired:
             outcome = "did not end at SIGTERM"
-    if peer.log is not None:
+        except ValueError:
+            outcome = "what it reported is no JSON"
+    if peer.log is None:
+        sights = report.get("sights", [])
+    else:
         with (directory / "log").open(encoding="utf-8", errors="replace") as lines:
             sights = list(logs.sights(peer.log, lines, offset))
-        return outcome, list(logs.named(sights, changes)) if peer.by_network else sights
-    if outcome:
-        return outcome, []
-    return "", [(at, what) for at, what in json.loads(out)["sights"]]
+        if peer.by_network:
+            sights = list(logs.named(sights, changes))
+    if anew := report.get("sockets", 1) - 1:
+        outcome = f"new sockets after overruns: {anew}"
+    return Ended(outcome, sights, report.get("decided", []), report.get("lost"), bool(anew))
+
+
+def with_lost(measured: Row, ended: Ended) -> Row:
+    """What /proc tells of sockets is not all: a ring is none, and a new one has lost nothing."""
+    if ended.renewed or measured.get("lost") is None:
+        return {**measured, "lost": None}
+    return {**measured, "lost": max(measured["lost"], ended.lost or 0)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.peers.following import BEGIN_SECONDS, Row, costs, row, scratch
 from benchmarks.peers.process import NotStartedError
-from benchmarks.storms import IPV4, Ground
+from benchmarks.storms import IPV4, ground
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,17 +25,13 @@ def run(peers: Sequence[Peer]) -> list[Row]:
     """Nobody has anything to do but those that poll: so they do not disturb each other."""
     rows = []
     with contextlib.ExitStack() as stack:
-        ground = Ground()
-        stack.callback(ground.delete)
-        ground.load("fill", "idle", 1, ADDRESSES, 0)
+        made = stack.enter_context(ground())
+        made.load("fill", "idle", 1, ADDRESSES, 0)
         readers = {}
         for peer in peers:
-            if why := peer.missing():
-                rows.append(row(peer, f"missing: {why}"))
-                continue
             directory = stack.enter_context(scratch())
             try:
-                reader = stack.enter_context(peer.start(ground, IPV4.watch, directory))
+                reader = stack.enter_context(peer.start(made, IPV4.watch, directory))
             except NotStartedError as error:
                 rows.append(row(peer, f"missing: {error}"))
             else:

@@ -52,7 +52,7 @@ def _said(command: list[str]) -> str:
 
 def _libnl() -> str:
     """Of the headers that our client of it was compiled with."""
-    for header in (BUILD / "peers/root/usr/include").rglob("netlink/version.h"):
+    for header in (BUILD / "libnl/root/usr/include").rglob("netlink/version.h"):
         if found := re.search(r'LIBNL_VERSION\s+"([^"]+)"', header.read_text()):
             return found[1]
     return "none"

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 QUIET_SECONDS = 0.3
 """So long nothing may be left to read, and no processor time be used, until a reader is done."""
-QUIET_SHARE = 0.01
+QUIET_SHARE = 0.03
 """What timers of a program may use of it."""
-READY_SECONDS = 60.0
+READY_SECONDS = 15.0
 END_SECONDS = 10.0
 STEP_SECONDS = 0.02
 """Between two looks at a process: there is no event for what is waited for here."""
@@ -45,7 +45,7 @@ class Usage(NamedTuple):
     rss: int
     """Bytes."""
     peak: int
-    """Bytes, since the reader was ready."""
+    """Bytes, since begin()."""
 
 
 class Reader:
@@ -68,12 +68,11 @@ class Reader:
 
         Raises NotStartedError.
         """
-        self._namespace = namespace
-        self.name = " ".join(map(str, command[:3]))
         with contextlib.ExitStack() as stack:
             out: Any = subprocess.PIPE if log is None else stack.enter_context(log.open("w"))
-            with namespace.entered():
-                self.began = time.monotonic()
+            stack.enter_context(namespace.entered())
+            self.began = time.monotonic()
+            try:
                 self._process = subprocess.Popen(
                     command,
                     cwd=ROOT,
@@ -83,6 +82,8 @@ class Reader:
                     stderr=None if log is None else subprocess.STDOUT,
                     pass_fds=fds,
                 )
+            except OSError as error:
+                raise NotStartedError(f"{command[0]}: {error.strerror}") from error
         self.pid = self._process.pid
         try:
             self.ready = self._line() if is_ready is None else self._wait_until(is_ready)
@@ -112,6 +113,9 @@ class Reader:
         return ""
 
     def _why(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # Who has closed its output is about to end.
+            self._process.wait(STEP_SECONDS)
         status = self._process.poll()
         if status is None:
             return f"not ready within {READY_SECONDS:g} s"

@@ -38,7 +38,7 @@ class Watched:
         self._network = ipaddress.ip_network(watch)
         self._there: set[str] = set()
         self.messages = 0
-        self.lost = 0
+        self.sockets = 1
         self.sights: list[tuple[int, str]] = []
 
     def look_at(self, message: Any) -> None:
@@ -67,7 +67,12 @@ class Watched:
 
     def report(self) -> dict[str, Any]:
         """In the form of all readers."""
-        return {"messages": self.messages, "lost": self.lost, "sights": self.sights}
+        return {
+            "messages": self.messages,
+            "lost": None,  # the library does not tell
+            "sockets": self.sockets,
+            "sights": self.sights,
+        }
 
 
 def address_of(message: Any) -> str:
@@ -106,7 +111,7 @@ def follow(watched: Watched, rcvbuf: int) -> NoReturn:
         except OSError as error:
             if error.errno != errno.ENOBUFS:
                 raise
-            watched.lost += 1
+            watched.sockets += 1
         finally:
             # Behind a loss it raises that error once more.
             with contextlib.suppress(OSError):
@@ -129,7 +134,7 @@ async def follow_async(watched: Watched) -> NoReturn:
         except OSError as error:
             if error.errno != errno.ENOBUFS:
                 raise
-            watched.lost += 1
+            watched.sockets += 1
         finally:
             with contextlib.suppress(OSError):
                 ipr.close()
@@ -142,7 +147,7 @@ def follow_ndb(watched: Watched) -> NoReturn:
         async def link(sources: Any, target: str, message: Any) -> None:
             # It makes one up, without a number, before it reads all again: its tables are empty.
             if message["index"] == 0:
-                watched.lost += 1
+                watched.sockets += 1
                 watched.is_all_of(())
 
         async def address(sources: Any, target: str, message: Any) -> None:

@@ -60,12 +60,8 @@ class Peer(NamedTuple):
     """Where its sights are, if it does not report them: in DIRECTORY/log."""
     by_network: bool = False
     """Its log names networks, not addresses."""
-    keeps: bool = True
-    """It has a table that is complete when it is ready."""
     lag: float = 0.0
     """Seconds that it may sleep while there is something to read."""
-    repairs: bool = True
-    """It does something about messages that the kernel has dropped."""
 
 
 def _needs(program: Path, why: str) -> Callable[[], str]:
@@ -145,8 +141,6 @@ PEERS = (
         "256 MiB",
         _floor("floor", "recv", None, PLENTY),
         _needs(BUILD / "floor", _BUILT),
-        keeps=False,
-        repairs=False,
     ),
     Peer(
         "ring",
@@ -155,8 +149,6 @@ PEERS = (
         "ring of 1 MiB",
         _ring,
         _needs(BUILD / "floor", _BUILT),
-        keeps=False,
-        repairs=False,
     ),
     Peer(
         "bpf",
@@ -180,8 +172,6 @@ PEERS = (
         _ip_monitor,
         _in_path("ip"),
         log=logs.IP_MONITOR,
-        keeps=False,
-        repairs=False,
     ),
     Peer(
         "libnl",
@@ -189,7 +179,7 @@ PEERS = (
         "keeps libnl's caches of links, addresses and routes and calls back at each change",
         "32 KiB, the library's default",
         _floor("peer-libnl", None),
-        _needs(BUILD / "peer-libnl", _BUILT),
+        _needs(BUILD / "peer-libnl", "it could not be built, or libnl was not to be had"),
     ),
     Peer(
         "iproute",
@@ -237,12 +227,12 @@ PEERS = (
         _zebra,
         _needs(ZEBRA, "tools/unpack-programs peers could not get it"),
         log=logs.ZEBRA,
-        repairs=False,
     ),
     Peer(
         "poll-10s",
         "poll loop, 10 s",
-        "reads links, addresses and routes anew every 10 s, as often as the kubelet does",
+        "looks for a default route in /proc/net, then lists links and addresses: every 10 s, as "
+        "the kubelet does",
         "none to overrun",
         _floor("peer-poll", None, 10_000),
         _needs(BUILD / "peer-poll", _BUILT),

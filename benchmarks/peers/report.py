@@ -57,8 +57,9 @@ NOTHING = "-"
 NOTES = [
     " ".join(note.split())
     for note in f"""
-Each reader was alone with the load: one after the other in the same network namespace. The load is
-benchmarks/load.c, which sends requests in batches.
+Each reader was alone with the load, in a network namespace of its own; but for cold starts, one by
+one on the same table, and for idle cost. The load is benchmarks/load.c, which sends requests in
+batches.
 
 From change to known: from right before the request until the reader knows. A p99 is one of
 {FOR_P99} samples or more; where there are fewer, the maximum says so by itself.
@@ -86,7 +87,9 @@ each change is one of another network.
 
 `ip monitor` and the bare loops keep no state: what they miss stays missed.
 
-addrtracker decides without a wait here (settle and hold are 0), as all others act at once.
+addrtracker decides without a wait here (settle and hold are 0), as all others act at once. What it
+sees is its decision, when its caller has it: of changes that come before it has woken up it makes
+one decision, and those in between count as missed.
 """.strip().split("\n\n")
 ]
 """What one has to know to be fair."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks import storms
 from benchmarks.peers.following import BEGIN_SECONDS, Row, row, scratch
 from benchmarks.peers.process import NotStartedError, Reader
 from benchmarks.processes import MB, PASS, SHOW, Run, timed
-from benchmarks.storms import BUILD, IPV4, Ground
+from benchmarks.storms import BUILD, IPV4
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from benchmarks.peers.registry import Peer
+    from benchmarks.storms import Ground
 
 LINKS = 20
 ADDRESSES = 20_000
@@ -27,7 +28,7 @@ COLUMNS = ("ready_s", "cpu_s", "peak_rss_mb")
 LEAVES_OUT = {
     **dict.fromkeys(("recv", "ring", "ip-monitor"), "it keeps no table"),
     **dict.fromkeys(("bpf", "netlink"), "its command `run` is measured instead"),
-    "iproute-large": "as with its default buffer",
+    **dict.fromkeys(("iproute-large", "async"), "it reads a table as IPRoute does"),
     "poll-10s": "as every 100 ms",
     "relist-100ms": "as without the pause",
 }
@@ -53,7 +54,8 @@ Start = dict[str, float]
 
 def run(peers: Sequence[Peer]) -> list[Row]:
     """One after the other on the same table; the rows begin with what figures are made of."""
-    with _full_table() as ground:
+    with storms.ground() as ground:
+        ground.load("fill", "full", LINKS, ADDRESSES, ROUTES)
         by_turns: dict[str, tuple[str, Callable[[], Start]]] = {
             "dump": ("bare C dump and parse", lambda: _dump(ground)),
             "python": ("python -c pass", lambda: _command(ground, PASS)),
@@ -71,16 +73,6 @@ def run(peers: Sequence[Peer]) -> list[Row]:
             for name, (title, _) in by_turns.items()
         ]
         return rows + [_of_peer(peer, ground) for peer in peers]
-
-
-@contextlib.contextmanager
-def _full_table() -> Iterator[Ground]:
-    ground = Ground()
-    try:
-        ground.load("fill", "full", LINKS, ADDRESSES, ROUTES)
-        yield ground
-    finally:
-        ground.delete()
 
 
 def _medians(starts: Sequence[Start]) -> dict[str, object]:
@@ -108,8 +100,6 @@ def _run(ground: Ground, source: str) -> Start:
 
 
 def _of_peer(peer: Peer, ground: Ground) -> Row:
-    if why := peer.missing():
-        return row(peer, f"missing: {why}")
     try:
         with scratch() as directory, peer.start(ground, IPV4.watch, directory) as reader:
             if not reader.ready:

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define MAPPED	   (128 * 1024) /* bytes, which is what glibc begins with */
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
 /*
@@ -77,6 +78,11 @@ int at_object_open(const void *object, size_t size, const struct at_map_fd *maps
 	struct bpf_program *program = NULL;
 	char path[32];
 
+#ifdef __GLIBC__
+	/* libbpf reads the kernel's types, 12 MB: they shall go when they are freed, where glibc
+	 * learns from the first ones to keep what is as large, and for threads never gives it back. */
+	mallopt(M_MMAP_THRESHOLD, MAPPED);
+#endif
 	*out = (struct at_object){ .btf = -1 };
 	if (access(KERNEL_BTF, R_OK)) {
 		out->btf = empty_btf();
@@ -98,10 +104,6 @@ void at_object_close(struct at_object *object)
 	bpf_object__close(object->bpf);
 	if (object->btf >= 0)
 		close(object->btf);
-#ifdef __GLIBC__
-	/* libbpf reads the kernel's types; its 12 MB stay with us where a later block keeps them. */
-	malloc_trim(0);
-#endif
 }
 
 static int load(const struct at_object *object, const char *name)

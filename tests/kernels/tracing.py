@@ -38,7 +38,10 @@ class Pieces(Tier):
         if self.way:
             self.trace = trace.attach(maps._asdict(), self.way)
         attribution = self.program == WITH_TASKS
-        return BpfSource(engine, maps, program, self.loader, attribution=attribution)
+        maps.place_filter()
+        source = BpfSource(engine, rcvbuf)
+        source.feed(maps, program, self.loader, attribution=attribution)
+        return source
 
 
 class Pieced(Following):

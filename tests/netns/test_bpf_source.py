@@ -6,7 +6,8 @@ import contextlib
 import os
 import select
 import socket
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,21 +40,22 @@ EVERYTHING = (1 << len(Scope)) - 1
 class Opened:
     """A source that has read everything, in the namespace that this thread is in."""
 
-    def __init__(self, ring: int = RING, rcvbuf: int = RCVBUF) -> None:
+    def __init__(
+        self,
+        ring: int = RING,
+        rcvbuf: int = RCVBUF,
+        before_feeding: Callable[[], None] = lambda: None,
+    ) -> None:
         self.maps: Maps = create_maps(ring)
+        self.maps.place_filter()
         loaded = load(self.maps._asdict())
         self.program = loaded.program
         self.engine = NativeEngine()
         self.policy = default_route_policy(families=FAMILIES)
         self.engine.set_policy(0, self.policy)
-        self.source = BpfSource(
-            self.engine,
-            self.maps,
-            loaded.program,
-            loaded.loader,
-            attribution=loaded.attribution,
-            rcvbuf=rcvbuf,
-        )
+        self.source = BpfSource(self.engine, rcvbuf)
+        before_feeding()
+        self.source.feed(self.maps, loaded.program, loaded.loader, attribution=loaded.attribution)
         self.source.tap(1 << 20)
         self.resync()
         self.records()
@@ -121,8 +123,8 @@ def node(host: Namespace, router: Namespace) -> Namespace:
 def open_source(node: Namespace) -> Iterator[Callable[..., Opened]]:
     made: list[Opened] = []
 
-    def make(**sizes: int) -> Opened:
-        made.append(Opened(**sizes))
+    def make(**how: Any) -> Opened:
+        made.append(Opened(**how))
         return made[-1]
 
     with node.entered():
@@ -173,6 +175,42 @@ def test_changes_come_through_the_ring_alone(
     opened.audit()
 
 
+def test_what_came_before_the_program_is_applied(
+    node: Namespace, open_source: Callable[..., Opened]
+) -> None:
+    def before_feeding() -> None:
+        node.ip("addr add 192.0.2.12/24 dev eth0")
+        node.ip("route add 10.0.0.0/8 via 192.0.2.1")
+
+    opened = open_source(before_feeding=before_feeding)
+    node.ip("addr add 192.0.2.13/24 dev eth0")
+    node.ip("route add default via 192.0.2.2 metric 7")
+    opened.source.drain()
+    assert opened.records() == [
+        "RTM_NEWADDR 192.0.2.13/24 eth0",
+        "RTM_NEWROUTE default via 192.0.2.2 dev eth0 metric 7",
+    ]
+    counters = opened.source.counters()
+    assert (counters["seen.RTM_NEWADDR"], counters["emitted.RTM_NEWADDR"]) == (2, 2)
+    assert counters["emitted.RTM_NEWROUTE"] == 1
+    assert counters["seen.RTM_NEWROUTE"] == counters["dropped.RTM_NEWROUTE"] + 1
+    assert (counters["residual"], counters["unfiltered"]) == (0, 0)
+    opened.audit()
+
+
+def test_a_storm_goes_on_while_the_program_is_attached(
+    node: Namespace, open_source: Callable[..., Opened]
+) -> None:
+    both = ("add", "del")
+    commands = [f"addr {what} 192.0.2.{n}/24 dev eth0" for n in range(20, 220) for what in both]
+    storm = threading.Thread(target=node.batch, args=(10 * commands,))
+    opened = open_source(before_feeding=storm.start)
+    storm.join()
+    opened.resync()
+    opened.audit()
+    assert opened.source.counters()["residual"] == 0
+
+
 def test_what_it_opened_is_closed_with_it(node: Namespace) -> None:
     before = sorted(os.listdir("/proc/self/fd"))
     with node.entered():
@@ -182,10 +220,11 @@ def test_what_it_opened_is_closed_with_it(node: Namespace) -> None:
 
 def test_what_cannot_be_attached_is_closed_and_said(node: Namespace) -> None:
     before = sorted(os.listdir("/proc/self/fd"))
-    with node.entered(), pytest.raises(UnsupportedError, match="cannot attach a BPF program"):
-        BpfSource(
-            NativeEngine(), create_maps(RING), os.memfd_create("x"), "libbpf", attribution=False
-        )
+    with node.entered():
+        source = BpfSource(NativeEngine())
+        with pytest.raises(UnsupportedError, match="cannot attach a BPF program"):
+            source.feed(create_maps(RING), os.memfd_create("x"), "libbpf", attribution=False)
+        source.close()
     assert sorted(os.listdir("/proc/self/fd")) == before
 
 

@@ -27,6 +27,8 @@ TARGETS = tuple(map(host_network, ("203.0.113.7", "2001:db8:f::7")))
 @pytest.fixture(params=["netlink", "bpf", "pyroute2"])
 def source(request: pytest.FixtureRequest, host: Namespace, router: Namespace) -> Iterator[Source]:
     """A source that has read everything; this thread is inside of `host`."""
+    # No link-local address, whose end of DAD would be told a second later.
+    host.sysctl("ipv6/conf/default/addr_gen_mode", 1)
     connect(host, "eth0", router, "eth0")
     host.batch(
         [

@@ -133,6 +133,7 @@ class Rtnl:
         nexthop: int = 0,
         type_: int = RTN_UNICAST,
         destination: str = "",
+        protocol: int = RTPROT_STATIC,
     ) -> int:
         """A route to `destination` ("ADDRESS/LENGTH", "" = default)."""
         legs = list(legs)
@@ -140,7 +141,7 @@ class Rtnl:
         scope = 0 if nexthop or any(leg.gateway for leg in legs) or type_ != RTN_UNICAST else 253
         onlink = RTNH_F_ONLINK if len(legs) == 1 and legs[0].onlink else 0
         header = (
-            family, int(length or 0), 0, 0, min(table, 252), RTPROT_STATIC, scope, type_, onlink,
+            family, int(length or 0), 0, 0, min(table, 252), protocol, scope, type_, onlink,
         )  # fmt: skip
         body = struct.pack("=BBBBBBBBI", *header) + u32(15, table)
         body += attribute(1, packed(target)[1]) if target else b""

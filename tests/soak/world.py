@@ -29,6 +29,8 @@ NAMES = [
     *("br0", "docker0", "mac0", "veth9", "uplink"),
 ]
 TABLES = (254, 254, 254, 100)
+PROTOCOLS = (4, 4, 4, 186)
+"""static, bgp: most often dumps of IPv6 routes are narrowed to one."""
 METRICS = (0, 100, 100, 200)
 METRIC_WITHOUT_GATEWAY = 50
 METRIC_OF_OBJECTS = 60
@@ -221,6 +223,7 @@ class World:
             table=self.random.choice(TABLES),
             prefsrc=prefsrc,
             type_=type_,
+            protocol=self.random.choice(PROTOCOLS),
         )
 
     def add_route(self) -> int:
@@ -244,6 +247,7 @@ class World:
             metric=self.random.choice((*METRICS, METRIC_WITHOUT_GATEWAY, METRIC_OF_OBJECTS)),
             table=self.random.choice(TABLES),
             type_=self.random.choice((0, 1)),
+            protocol=self.random.choice((0, *PROTOCOLS)),
         )
 
     def add_nexthop(self) -> int:

@@ -109,14 +109,14 @@ class Kernel:
         policy = self.ffi.new("struct at_policy *", {"families": 3, "table": MAIN})
         assert self.lib.at_engine_set_policy(self.engine, 0, policy) == 0
         out = self.ffi.new("struct at_source **")
-        assert self.lib.at_source_open(self.engine, 1 << 16, self._bpf(), out) == 0
+        assert self.lib.at_source_open(self.engine, 1 << 16, out) == 0
         self.source = self.ffi.gc(out[0], self.lib.at_source_close)
         self.multicast = self.lib.at_source_fd(self.source)
+        self._feed()
         assert self.lib.at_source_tap(self.source, TAP_BYTES) == 0
 
-    def _bpf(self) -> Any:
-        """What the source is opened with; NULL: it reads the socket."""
-        return self.ffi.NULL
+    def _feed(self) -> None:
+        """Give the source something to read instead of its socket."""
 
     def dump(self, scope: int, ifindex: int = 0, table: int = 0) -> int:
         return int(self.lib.at_source_dump(self.source, scope, ifindex, table, 0))

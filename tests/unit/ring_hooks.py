@@ -86,9 +86,9 @@ class BpfKernel(Kernel):
         lib.hook_map = self._map_hook
         super().__init__(built)
 
-    def _bpf(self) -> Any:
+    def _feed(self) -> None:
         fds = {name: fd for fd, name in self._maps.items()}
-        return self.ffi.new(
+        bpf = self.ffi.new(
             "struct at_bpf *",
             {
                 "prog": -1,
@@ -103,6 +103,7 @@ class BpfKernel(Kernel):
                 "traced": -1,
             },
         )
+        assert self.lib.at_source_feed(self.source, bpf) == 0
 
     def emit(self, *records: Record) -> None:
         """A record for each, as it is."""

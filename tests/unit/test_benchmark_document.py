@@ -71,7 +71,12 @@ def peers() -> dict[str, Any]:
                 "title": "Route storm",
                 "load": "200,000 routes",
                 "head": ["", "missed", ""],
-                "cells": [["addrtracker", "0", ""], ["ip monitor", "7", "behind"]],
+                "cells": [
+                    ["addrtracker", "0", ""],
+                    ["ip monitor", "7", "behind"],
+                    ["NDB", "-", "not asked: too slow"],
+                    ["IPRoute", "-", "not asked: too slow"],
+                ],
                 "notes": ["One | note"],
             }
         ],
@@ -88,6 +93,8 @@ def test_everything_has_its_place_in_the_document() -> None:
     filled = fill(text, parts(run(), peers()))
     assert "5 times | 4 times | 1.25 | not met |" in filled
     assert "| ip monitor | 7 | behind |" in filled
+    assert "Not in this table: NDB, IPRoute (not asked: too slow)." in filled
+    assert "| NDB |" not in filled
     assert "| BIRD | **missing**: no such package |  |" in filled
     assert "![Memory of the engine](performance/memory.svg)" in filled
     assert "commit 0123456789ab" in filled

@@ -5,14 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tracker.capture import choose, loader
-from tracker.capture.choose import open_source
+from tracker.capture.bpf import Maps
+from tracker.capture.choose import RING_BYTES, open_source
+from tracker.capture.opening import Opening, begin_source
 from tracker.errors import LoadError, NotPermittedError, UnsupportedError, UsageError
+from tracker.model import Scope
 
 
 @pytest.fixture
@@ -126,6 +130,79 @@ def test_whatever_the_system_refuses_is_a_reason_to_take_another_source(
     )
     chosen.source.close()
     assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+class Probes:
+    """Loaded beside the filter."""
+
+    def __init__(self, maps: Maps) -> None:
+        self.maps = maps
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def begin(beside: Callable[[Maps], Probes], source: str = "auto") -> Opening[Probes]:
+    return begin_source(source, "auto", loader="auto", ring_bytes=RING_BYTES, beside=beside)
+
+
+def test_a_source_listens_while_its_program_is_loaded() -> None:
+    opening = begin(Probes)
+    assert opening.source.name == "netlink"
+    assert opening.source.dump(Scope.LINK)
+    passed_over, probes = opening.complete()
+    assert (opening.source.name, passed_over) == ("bpf", ())
+    assert probes is not None
+    assert probes.maps is opening.source.maps  # type: ignore[attr-defined]
+    opening.source.close()
+
+
+@pytest.mark.usefixtures("no_loader")
+def test_what_is_not_loaded_in_the_end_leaves_a_plain_socket() -> None:
+    descriptors = len(os.listdir("/proc/self/fd"))
+    opening = begin(Probes)
+    [line], probes = opening.complete()
+    assert (opening.source.name, probes) == ("netlink", None)
+    assert line.startswith("source bpf: loader libbpf: no prebuilt object: ")
+    assert opening.source.dump(Scope.LINK)
+    opening.source.close()
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+@pytest.mark.usefixtures("no_loader")
+def test_what_is_asked_for_and_not_loaded_is_an_error_in_the_end() -> None:
+    opening = begin(Probes, "bpf")
+    with pytest.raises(LoadError):
+        opening.complete()
+    opening.source.close()
+
+
+def test_probes_of_a_program_that_is_not_attached_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise UnsupportedError("refused")
+
+    made: list[Probes] = []
+
+    def beside(maps: Maps) -> Probes:
+        made.append(Probes(maps))
+        return made[-1]
+
+    opening = begin(beside)
+    monkeypatch.setattr(opening.source, "feed", refuse)
+    assert opening.complete() == (("source bpf: refused",), None)
+    assert made[0].closed
+    opening.source.close()
+
+
+@pytest.mark.usefixtures("no_extension")
+def test_without_the_extension_there_is_nothing_to_wait_for() -> None:
+    opening = begin(Probes)
+    passed_over, probes = opening.complete()
+    assert (opening.source.name, len(passed_over), probes) == ("pyroute2", 2, None)
+    opening.source.close()
 
 
 def test_the_reference_engine_has_a_source() -> None:

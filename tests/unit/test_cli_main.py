@@ -259,6 +259,14 @@ def test_show_imports_nothing_heavy() -> None:
     assert not HEAVY & set(json.loads(done.stdout.splitlines()[-1]))
 
 
+def test_run_decides_without_what_its_consumers_need() -> None:
+    """Metrics and their server take longer to import than everything up to the first decision."""
+    script = "import sys, tracker.cli.run\nprint(*sys.modules)\n"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True)
+    needed = {"ipaddress", "socket"}  # files, the service manager
+    assert not (HEAVY - needed) & set(done.stdout.decode().split())
+
+
 def test_the_default_configuration_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -247,6 +247,7 @@ def test_a_reload_is_taken_as_a_whole_and_says_nothing_too_soon(tmp_path: Path) 
     while not daemon.session.step():
         pass
     assert daemon.session.decision().choices["ipv4"].address == "198.51.100.10"
+    daemon._log.start()
     daemon._reload()
     assert daemon._told is not None, "now there is something to say"
     logged = [json.loads(line) for line in said.getvalue().splitlines()]

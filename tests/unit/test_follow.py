@@ -33,7 +33,7 @@ def test_only_the_filter_in_the_kernel_is_traced() -> None:
 
 def test_a_trace_that_is_not_wanted_is_not_tried() -> None:
     config = CONFIG._replace(capture=CONFIG.capture._replace(trace="off"))
-    trace = attach_trace(some("bpf"), config)
+    trace = attach_trace(some("bpf", maps=None), config)
     assert (trace.way, trace.probes) == ("", ())
     assert trace.passed_over == ("trace: switched off by the configuration",)
     trace.close()

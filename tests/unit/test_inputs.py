@@ -6,6 +6,7 @@ import copy
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from tracker.capture import cases
 from tracker.capture.cases import Case
-from tracker.capture.fields import Fields
+from tracker.capture.fields import Fields, read_bytes
 from tracker.capture.inputs import load
 from tracker.capture.ipjson import entries, read_entries
 from tracker.capture.record import (
@@ -449,6 +450,18 @@ def test_a_mark_of_another_system_is_no_error(read: Any) -> None:
 def test_a_file_that_is_too_large_is_said_so() -> None:
     with pytest.raises(InputError, match="/dev/zero: too large; allowed: 256 MiB"):
         load(["/dev/zero"])
+
+
+def test_a_small_file_takes_no_room_for_the_largest(tmp_path: Path) -> None:
+    path = tmp_path / "small"
+    path.write_bytes(b"[]")
+    tracemalloc.start()
+    try:
+        assert read_bytes(str(path)) == b"[]"
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 << 20
 
 
 @pytest.mark.parametrize("path", ["-", "/dev/stdin"])

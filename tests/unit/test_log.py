@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
-from tracker.log import log_change, logger
+from tracker.log import Log, log_change, logger
 from tracker.model import Cause, Change
 
 CHANGE = Change(
@@ -25,13 +26,19 @@ class Terminal(io.StringIO):
         return True
 
 
+def started(stream: io.StringIO, **how: Any) -> Log:
+    log = logger(stream, **how)
+    log.start()
+    return log
+
+
 def lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 def test_a_change_is_one_json_line() -> None:
     stream = io.StringIO()
-    log_change(logger(stream), CHANGE)
+    log_change(started(stream), CHANGE)
     [line] = lines(stream)
     assert str(line.pop("timestamp")).endswith("Z")
     assert line == {
@@ -51,7 +58,7 @@ def test_a_change_is_one_json_line() -> None:
 
 def test_what_is_not_known_is_not_made_up() -> None:
     stream = io.StringIO()
-    log_change(logger(stream), CHANGE._replace(old=None, cause=None, selection="storage"))
+    log_change(started(stream), CHANGE._replace(old=None, cause=None, selection="storage"))
     [line] = lines(stream)
     assert line["from"] is None
     assert line["cause"] is None
@@ -61,7 +68,7 @@ def test_what_is_not_known_is_not_made_up() -> None:
 
 def test_a_terminal_gets_keys_and_values() -> None:
     stream = Terminal()
-    log_change(logger(stream, environ={"NO_COLOR": "1"}), CHANGE)
+    log_change(started(stream, environ={"NO_COLOR": "1"}), CHANGE)
     [line] = stream.getvalue().splitlines()
     assert "primary address changed" in line
     assert "from=192.0.2.9 to=192.0.2.10" in line
@@ -71,7 +78,7 @@ def test_a_terminal_gets_keys_and_values() -> None:
 def test_no_name_moves_the_cursor_of_a_terminal() -> None:
     cause = Cause("RTM_NEWADDR 192.0.2.10/24 e\x1b[2J\udcff\u202e", None, None)
     stream = Terminal()
-    log_change(logger(stream, environ={"NO_COLOR": "1"}), CHANGE._replace(cause=cause))
+    log_change(started(stream, environ={"NO_COLOR": "1"}), CHANGE._replace(cause=cause))
     [line] = stream.getvalue().splitlines()
     assert r"e\x1b[2J\xff\u202e" in line.replace(r"\\", "\\")
     assert line.isprintable()
@@ -79,8 +86,8 @@ def test_no_name_moves_the_cursor_of_a_terminal() -> None:
 
 def test_debug_lines_are_for_who_asks() -> None:
     quiet, verbose = io.StringIO(), io.StringIO()
-    logger(quiet).debug("held")
-    logger(verbose, verbose=True).debug("held")
+    started(quiet).debug("held")
+    started(verbose, verbose=True).debug("held")
     assert quiet.getvalue() == ""
     assert [line["level"] for line in lines(verbose)] == ["debug"]
 
@@ -92,4 +99,16 @@ def test_a_stream_that_is_gone_stops_nobody() -> None:
 
     closed = io.StringIO()
     closed.close()
-    log_change(logger(Gone()), CHANGE)
+    log_change(started(Gone()), CHANGE)
+
+
+def test_lines_wait_until_there_is_time_for_them() -> None:
+    stream = io.StringIO()
+    log = logger(stream)
+    log.info("first", number=1)
+    log.debug("of no interest")
+    assert not stream.getvalue()
+    log.start()
+    log.warning("second")
+    log.start()
+    assert [line["event"] for line in lines(stream)] == ["first", "second"]

@@ -41,7 +41,9 @@ def pipe() -> Iterator[Pipe]:
 
 def test_lines_come_in_order_and_all_of_them(pipe: Pipe) -> None:
     sink = Sink(pipe.stream)
+    sink.start()
     log = logger(sink)
+    log.start()
     for number in range(10):
         log.info("line", number=number, name="e\udcff")
     sink.close()
@@ -50,7 +52,9 @@ def test_lines_come_in_order_and_all_of_them(pipe: Pipe) -> None:
 
 def test_nobody_waits_for_a_reader_and_what_was_lost_is_counted(pipe: Pipe) -> None:
     sink = Sink(pipe.stream)
+    sink.start()
     log = logger(sink)
+    log.start()
     total = 3 * LINES
     for number in range(total):
         log.info("a line that is long enough for a page to be full after some of them", n=number)
@@ -68,7 +72,10 @@ def test_a_reader_that_left_stops_nobody(pipe: Pipe) -> None:
     with open("/dev/null", "rb") as nothing:
         os.dup2(nothing.fileno(), pipe.read_end)
     sink = Sink(pipe.stream)
+    sink.start()
     for _ in range(10):
-        logger(sink).info("line")
+        log = logger(sink)
+        log.start()
+        log.info("line")
     sink.close()
     assert not any(thread.name == "log" for thread in threading.enumerate())

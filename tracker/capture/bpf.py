@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tracker._engine import ffi, lib
-from tracker.capture.netlink import RCVBUF, NetlinkSource
-from tracker.engine.native import NativeEngine
+from tracker.capture.netlink import NetlinkSource, refused
 from tracker.errors import NotPermittedError, UnsupportedError
 
 __all__ = ["BpfSource", "Maps", "create_maps"]
@@ -27,6 +26,23 @@ class Maps(NamedTuple):
     links: int
     watched: int
     traced: int
+
+    def place_filter(self) -> None:
+        """Before a source is fed: what a program goes by until it is told something else. The
+        kernel waits for a grace period at that, tens of milliseconds while it is busy.
+        """
+        error = -lib.at_bpf_place(self.struct())
+        if error:
+            raise UnsupportedError(f"cannot set up BPF maps: {os.strerror(error)}")
+
+    def struct(self, program: int = -1) -> Any:
+        """struct at_bpf."""
+        made = ffi.new("struct at_bpf *", {"prog": program})
+        for name in self._fields:
+            if not name.startswith("filter") or name == "filters":
+                setattr(made, name, getattr(self, name))
+        made.filter = [self.filter0, self.filter1]
+        return made
 
     def close(self) -> None:
         """Close them; not where a source was made of them, which then owns them."""
@@ -51,34 +67,26 @@ def create_maps(ring_bytes: int) -> Maps:
 
 
 class BpfSource(NetlinkSource):
-    """Feeds a NativeEngine from a ring that a socket filter writes.
-
-    It owns the maps and the program from the moment it is made, also where that fails.
+    """Feeds a NativeEngine from a ring that a socket filter writes, once it has one; until then
+    it reads the socket, and is a source like any other.
     """
 
-    name = "bpf"
+    loader = ""
+    """What loaded the program: "libbpf", "bcc"."""
+    attribution = False
+    """Whether records name the process that made a change."""
+    maps: Maps
+    """For probes that write to the same ring; theirs while the source is open."""
 
-    def __init__(  # noqa: PLR0917 - what a loader returns, in its order
-        self,
-        engine: NativeEngine,
-        maps: Maps,
-        program: int,
-        loader: str,
-        attribution: bool,
-        rcvbuf: int = RCVBUF,
-    ) -> None:
-        self.loader = loader
-        """What loaded the program: "libbpf", "bcc"."""
-        self.attribution = attribution
-        """Whether records name the process that made a change."""
-        self.maps = maps
-        """For probes that write to the same ring; theirs while the source is open."""
-        bpf = ffi.new("struct at_bpf *", {"prog": program})
-        for name in Maps._fields:
-            if not name.startswith("filter") or name == "filters":
-                setattr(bpf, name, getattr(maps, name))
-        bpf.filter = [maps.filter0, maps.filter1]
-        self._start(engine, rcvbuf, bpf, "cannot attach a BPF program to a netlink socket")
+    def feed(self, maps: Maps, program: int, loader: str, *, attribution: bool) -> None:
+        """Have the program read what is announced from here on. Its descriptor and the maps, whose
+        filter is in its place, are the source's, also where this fails. Raises
+        NotPermittedError, UnsupportedError.
+        """
+        result = lib.at_source_feed(self._open(), maps.struct(program))
+        refused("cannot attach a BPF program to a netlink socket", result)
+        self.name = "bpf"
+        self.loader, self.attribution, self.maps = loader, attribution, maps
 
     def counters(self) -> dict[str, int]:
         """As NetlinkSource.counters(), and: ring_bytes, reordered (records that came behind a

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tracker.capture.process import require_files
 from tracker.errors import TrackerError, UnsupportedError, UsageError
@@ -11,8 +12,10 @@ from tracker.model import Scope
 
 if TYPE_CHECKING:
     from tracker.capture.base import Source
+    from tracker.capture.bpf import BpfSource
     from tracker.engine.base import Engine
 
+Way = TypeVar("Way")
 SOURCES = ("auto", "bpf", "netlink", "pyroute2")
 ENGINES = ("auto", "native", "reference")
 FILES = {"bpf": 24, "netlink": 6, "pyroute2": 12}
@@ -56,18 +59,18 @@ def open_source(
         return Chosen(_netlink(), ())
 
     if source == "bpf":
-        return _opened("bpf", bpf)
+        return opened("bpf", bpf)
     if source == "netlink":
-        return _opened("netlink", netlink)
+        return opened("netlink", netlink)
     passed_over: list[str] = []
     if source == "auto" and engine != "reference":
         if not once:
             try:
-                return _opened("bpf", bpf)
+                return opened("bpf", bpf)
             except TrackerError as error:
                 passed_over.append(f"source bpf: {error}")
         try:
-            return _opened("netlink", netlink)._replace(passed_over=tuple(passed_over))
+            return opened("netlink", netlink)._replace(passed_over=tuple(passed_over))
         except TrackerError as error:
             passed_over.append(f"source netlink: {error}")
 
@@ -75,7 +78,7 @@ def open_source(
         return Chosen(_pyroute2(_engine(engine, passed_over)), tuple(passed_over))
 
     try:
-        return _opened("pyroute2", pyroute2)
+        return opened("pyroute2", pyroute2)
     except TrackerError as error:
         if not passed_over or source == "pyroute2":
             raise
@@ -83,9 +86,14 @@ def open_source(
         raise UnsupportedError(f"no source works here: {every}") from None
 
 
-def _opened(name: str, way: Callable[[], Chosen]) -> Chosen:
-    """What a way to open a source gives; where the system refuses anything, it does not work."""
+def opened(name: str, way: Callable[[], Way]) -> Way:
+    """What a way to open a source gives, where so many more files can be open as it needs."""
     require_files(FILES[name])
+    return tried(way)
+
+
+def tried(way: Callable[[], Way]) -> Way:
+    """What a way gives; where the system refuses anything, it does not work."""
     try:
         return way()
     except OSError as error:
@@ -115,23 +123,27 @@ def _no_extension(error: ImportError) -> UnsupportedError:
 
 
 def _bpf(loader: str, ring_bytes: int) -> Chosen:
+    source = unfed()
+    # Behind it, which needs the same extension.
+    from tracker.capture.opening import feed, load_filter  # noqa: PLC0415 - only for this source
+
     try:
-        from tracker.capture.bpf import BpfSource, create_maps  # noqa: PLC0415
+        loading = load_filter(loader, ring_bytes, lambda _: contextlib.ExitStack())
+        feed(source, loading)
+    except BaseException:
+        source.close()
+        raise
+    return Chosen(source, loading.loaded.passed_over)
+
+
+def unfed() -> BpfSource:
+    """A source that listens, and that a program may be attached to."""
+    try:
+        from tracker.capture.bpf import BpfSource  # noqa: PLC0415
         from tracker.engine.native import NativeEngine  # noqa: PLC0415
     except ImportError as error:
         raise _no_extension(error) from None
-    from tracker.capture.loader import load  # noqa: PLC0415 - only for this source
-
-    fed = NativeEngine()
-    maps = create_maps(ring_bytes)
-    try:
-        loaded = load(maps._asdict(), loader)
-    except BaseException:
-        maps.close()
-        raise
-    # The descriptors are the source's from here on, also where it cannot be opened.
-    source = BpfSource(fed, maps, loaded.program, loaded.loader, loaded.attribution)
-    return Chosen(source, loaded.passed_over)
+    return BpfSource(NativeEngine())
 
 
 def _netlink() -> Source:

@@ -9,6 +9,7 @@ import sys
 # The C part of socket alone: `socket` doubles the time in which Python starts.
 from _socket import inet_pton
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from tracker.errors import InputError
@@ -21,6 +22,8 @@ U32 = 0xFFFFFFFF
 MOST_BYTES = 256 << 20
 """A full table of a million routes as ip prints it is half of that."""
 
+_PIECE_BYTES = 1 << 20
+
 MOST_SECONDS = 7 * 24 * 3600
 """How long a case may take: each minute of it has an audit."""
 
@@ -32,7 +35,9 @@ def read_bytes(path: str) -> bytes:
     """
     try:
         with open(sys.stdin.fileno() if path == "-" else path, "rb", closefd=path != "-") as file:
-            raw = file.read(MOST_BYTES + 1)
+            # In pieces: to read at most so many bytes takes room for all of them at once.
+            pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
+            raw = b"".join(islice(pieces, MOST_BYTES // _PIECE_BYTES + 1))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; allowed: a file that can be read") from None
     if len(raw) > MOST_BYTES:

@@ -14,7 +14,7 @@ from tracker.engine.native import NativeEngine
 from tracker.errors import NotPermittedError, UnsupportedError, UsageError
 from tracker.model import Scope
 
-__all__ = ["RCVBUF", "NetlinkSource", "boot_ns", "enter_netns", "parse"]
+__all__ = ["RCVBUF", "NetlinkSource", "boot_ns", "enter_netns", "parse", "refused"]
 
 RCVBUF = 8 << 20
 """Bytes asked for: a second of churn on a busy router. Memory is used only while we are late."""
@@ -48,18 +48,11 @@ class NetlinkSource:
     name = "netlink"
 
     def __init__(self, engine: NativeEngine, rcvbuf: int = RCVBUF) -> None:
-        self._start(engine, rcvbuf, ffi.NULL, "cannot open a netlink socket")
-
-    def _start(self, engine: NativeEngine, rcvbuf: int, bpf: object, failure: str) -> None:
         self.engine = engine
         self.dump_error = ""
         """What the last dump that failed ran into."""
         out = ffi.new("struct at_source **")
-        error = -lib.at_source_open(engine.handle, rcvbuf, bpf, out)
-        if error in {errno.EPERM, errno.EACCES}:
-            raise NotPermittedError(f"{failure}: {os.strerror(error)}")
-        if error:
-            raise UnsupportedError(f"{failure}: {os.strerror(error)}")
+        refused("cannot open a netlink socket", lib.at_source_open(engine.handle, rcvbuf, out))
         # The handle dies with its last user, so that wake() and close() cannot race.
         self._handle = ffi.gc(out[0], lib.at_source_close)
 
@@ -152,6 +145,14 @@ class NetlinkSource:
         if self._handle is None:
             raise ValueError("the source is closed")
         return self._handle
+
+
+def refused(what: str, result: int) -> None:
+    """Raise NotPermittedError or UnsupportedError where a result is -errno."""
+    if result in {-errno.EPERM, -errno.EACCES}:
+        raise NotPermittedError(f"{what}: {_text(result)}")
+    if result < 0:
+        raise UnsupportedError(f"{what}: {_text(result)}")
 
 
 def parse(message: bytes, boot_ns: int = 0, flags: int = 0) -> bytes | None:

@@ -17,7 +17,9 @@ from tracker.session import NODE, Session
 
 if TYPE_CHECKING:
     from tracker.capture.base import Source
+    from tracker.capture.bpf import Maps
     from tracker.capture.choose import Chosen
+    from tracker.capture.opening import Opening
     from tracker.cli.options import Arguments
     from tracker.clock import Clock
     from tracker.lastrun import Memory
@@ -110,6 +112,24 @@ def open_host(arguments: Arguments, config: Config, *, once: bool = False) -> Ch
     )
 
 
+def begin_host(arguments: Arguments, config: Config) -> Opening[Tracing]:
+    """As open_host(), for a daemon: the source can be read from while its filter and the trace
+    tier are being loaded."""
+    from tracker.capture.choose import enter_netns  # noqa: PLC0415 - as above
+    from tracker.capture.opening import begin_source  # noqa: PLC0415 - threads are for daemons
+
+    if name := arguments.value("--netns"):
+        enter_netns(name)
+    capture = config.capture
+    return begin_source(
+        arguments.value("--source") or capture.source,
+        arguments.value("--engine", "auto"),
+        loader=arguments.value("--loader") or capture.loader,
+        ring_bytes=capture.ring,
+        beside=lambda maps: _trace(maps, config),
+    )
+
+
 class Tracing(NamedTuple):
     """The probes that tell of silent removals, where there are any."""
 
@@ -125,12 +145,16 @@ def attach_trace(source: Source, config: Config) -> Tracing:
     """The trace tier, if the source can take it and it is wanted (capture.trace)."""
     if source.name != "bpf":
         return Tracing("")
+    return _trace(source.maps, config)  # type: ignore[attr-defined]
+
+
+def _trace(maps: Maps, config: Config) -> Tracing:
     if config.capture.trace == "off":
         return Tracing("", passed_over=("trace: switched off by the configuration",))
     try:
         from tracker.capture.trace import attach  # noqa: PLC0415 - for few
 
-        trace = attach(source.maps._asdict())  # type: ignore[attr-defined]
+        trace = attach(maps._asdict())
     except (ImportError, OSError, TrackerError) as error:
         return Tracing("", passed_over=(f"trace: {error}",))
     return Tracing(trace.way, trace.probes, trace.passed_over, trace.close)

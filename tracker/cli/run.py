@@ -8,21 +8,20 @@ import sys
 from typing import TYPE_CHECKING
 
 from tracker.cli import follow, options
-from tracker.cli.reloader import Reloader
 from tracker.clock import SystemClock
-from tracker.daemon import Daemon
 from tracker.errors import ConfigError
 from tracker.lock import LockedError, locked
 from tracker.log import logger
 from tracker.sink import Sink
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+    from collections.abc import Callable
 
     from tracker.capture.base import Source
     from tracker.cli.options import Arguments
     from tracker.config import Config
     from tracker.lastrun import Memory
+    from tracker.log import Log
     from tracker.session import Session
 
 VERBOSE = options.Option("--verbose", "log more: what came and went without a change")
@@ -54,25 +53,33 @@ def run(arguments: Arguments) -> int:
 
 
 def _run(arguments: Arguments, config: Config, lock: int | None) -> None:
-    chosen = follow.open_host(arguments, config)
-    trace = follow.attach_trace(chosen.source, config)
-    # Before any thread starts, that of the log included: privileges are a thread's own.
-    dropped = follow.drop_privileges()
+    opening = follow.begin_host(arguments, config)
+    trace = follow.Tracing("")
     sink = Sink(sys.stderr)
-    try:
-        log = logger(sink, verbose=arguments.flag("--verbose"))
-        for why in chosen.passed_over:
+    log = logger(sink, verbose=arguments.flag("--verbose"))
+
+    def complete() -> str:
+        nonlocal trace
+        passed_over, attached = opening.complete()
+        trace = attached or trace
+        # Before any thread starts, that of the log included: privileges are a thread's own.
+        dropped = follow.drop_privileges()
+        sink.start()
+        for why in passed_over:
             log.warning("passed over", reason=why)
         _log_trace(log, trace)
         if dropped:
             log.info("privileges given up", capabilities=list(dropped))
-        _follow(chosen.source, trace.way, config, lock, log)
+        return trace.way
+
+    try:
+        _follow(opening.source, complete, config, lock, log)
     finally:
         trace.close()
         sink.close()
 
 
-def _log_trace(log: FilteringBoundLogger, trace: follow.Tracing) -> None:
+def _log_trace(log: Log, trace: follow.Tracing) -> None:
     if trace.way:
         log.info("tracing silent removals", way=trace.way, probes=list(trace.probes))
     for why in trace.passed_over:
@@ -80,8 +87,12 @@ def _log_trace(log: FilteringBoundLogger, trace: follow.Tracing) -> None:
 
 
 def _follow(
-    source: Source, trace: str, config: Config, lock: int | None, log: FilteringBoundLogger
+    source: Source, complete: Callable[[], str], config: Config, lock: int | None, log: Log
 ) -> None:
+    # Behind begin_host(): meanwhile a thread may be waiting for the kernel.
+    from tracker.cli.reloader import Reloader  # noqa: PLC0415
+    from tracker.daemon import Daemon  # noqa: PLC0415
+
     clock = SystemClock()
     helpers = follow.helpers(source, config)
 
@@ -89,4 +100,4 @@ def _follow(
         return follow.session(source, config, clock, memory=memory, helpers=helpers)
 
     reloading = Reloader(config.path, helpers, lock)
-    Daemon(make_session, config, log, clock, trace=trace, reloading=reloading).run()
+    Daemon(make_session, config, log, clock, reloading=reloading).run(complete)

@@ -43,6 +43,8 @@ _GLANCE = Struct(f"=I2B2x2B6xi4xQ{2 * '4xI24x16s16x3B?212x'}")
 """struct at_glance, as far as Glance shows it."""
 _BEST_AT = ffi.offsetof("struct at_glance", "view", "best")
 _INCUMBENT_AT = ffi.offsetof("struct at_glance", "view", "incumbent")
+_VIEWED_BEST = ffi.offsetof("struct at_view", "best")
+_VIEWED_INCUMBENT = ffi.offsetof("struct at_view", "incumbent")
 _APPLIED = Struct(f"={3 * lib.AT_KINDS}Q")
 _DIRTY_ROOM = 64
 _RECORD_BYTES = 2048
@@ -126,6 +128,7 @@ class NativeEngine:
         """Number of criteria by selection: how many values a row has."""
         self._dirt = ffi.new("struct at_dirty[]", _DIRTY_ROOM)
         self._view = ffi.new("struct at_view *")
+        self._viewed = ffi.buffer(self._view)
         self.glanced = ffi.new("struct at_glance *")
         """Where sources in C say what they have woken up for."""
         self._glanced = ffi.buffer(self.glanced)
@@ -196,11 +199,12 @@ class NativeEngine:
         self.glanced.changed = 0
         if not bits:
             return set()
-        return {
-            (bit >> 1, FAMILY_OF[AF_INET6 if bit & 1 else AF_INET])
-            for bit in range(2 * lib.AT_SELECTIONS_MAX)
-            if bits >> bit & 1
-        }
+        found = set()
+        while bits:
+            bit = bits.bit_length() - 1
+            found.add((bit >> 1, IPV6 if bit & 1 else IPV4))
+            bits ^= 1 << bit
+        return found
 
     def glance(self) -> _Glance | None:
         """The first view that changed, which stays so; behind a wait only. None = there is none,
@@ -241,9 +245,19 @@ class NativeEngine:
         number = AF_OF[family]
         _check(lib.at_engine_view(self.handle, selection, number, view))
         count = self.criteria[selection]
+        best = incumbent = None
+        if view.has_best:
+            best = _decode(_ROW.unpack_from(self._viewed, _VIEWED_BEST), number, count)
+        if view.has_incumbent:
+            fields = self._viewed[_VIEWED_INCUMBENT : _VIEWED_INCUMBENT + _ROW.size]
+            # Most often it is the best one.
+            if best is not None and fields == self._viewed[_VIEWED_BEST : _VIEWED_BEST + _ROW.size]:
+                incumbent = best
+            else:
+                incumbent = _decode(_ROW.unpack(fields), number, count)
         return View(
-            best=_row(view.best, number, count) if view.has_best else None,
-            incumbent=_row(view.incumbent, number, count) if view.has_incumbent else None,
+            best=best,
+            incumbent=incumbent,
             default_routes=view.default_routes,
             other_defaults=view.other_defaults,
             bad_defaults=view.bad_defaults,
@@ -387,10 +401,6 @@ class NativeEngine:
     def _applied(self) -> int:
         lib.at_engine_counters(self.handle, self._counters)
         return sum(_APPLIED.unpack(ffi.buffer(self._counters.applied)))
-
-
-def _row(row: Any, family: int, criteria: int) -> Row:
-    return _decode(_ROW.unpack(ffi.buffer(ffi.addressof(row))), family, criteria)
 
 
 def _decode(fields: tuple[Any, ...], family: int, criteria: int) -> Row:
