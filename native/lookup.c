@@ -68,17 +68,18 @@ static bool is_settled(const struct at_engine *e, const struct at_ground *s)
 	return false;
 }
 
-/* Whether an address of any link may be the next source. */
-static bool is_open(const struct at_engine *e, unsigned family)
+/* Whether an address of any link may be the next source, as long as these are the grounds: what
+ * makes a source better or worse counts by itself. */
+static bool is_open(const struct at_engine *e, int f)
 {
 	const struct at_ground *s;
 	uint32_t i;
 
-	if (!e->grounded || e->grounds.any_address[AT_INDEX(family)])
+	if (!e->grounded || e->grounds.any_address[f])
 		return true;
 	for (i = 0; i < e->grounds.n_sources; i++) {
 		s = &e->grounds.sources[i];
-		if (s->family == family && s->ifindex && !is_settled(e, s))
+		if (AT_INDEX(s->family) == f && s->ifindex && !is_settled(e, s))
 			return true;
 	}
 	return false;
@@ -93,8 +94,9 @@ static bool holds_target(const struct at_engine *e, const struct at_addr *a)
 /* An address came or went. */
 void at_moved_addr(struct at_engine *e, const struct at_addr *a)
 {
-	if (has_target(e, a->family) && (rests_on_link(e, a->ifindex) || is_source(e, a) ||
-					 holds_target(e, a) || is_open(e, a->family)))
+	if (has_target(e, a->family) &&
+	    (e->open[AT_INDEX(a->family)] || rests_on_link(e, a->ifindex) || is_source(e, a) ||
+	     holds_target(e, a)))
 		e->moved |= AT_MOVED_WAY;
 }
 
@@ -127,6 +129,8 @@ void at_moved_link(struct at_engine *e, uint32_t slot, const struct at_link *old
 
 	if (moved_vrf(old, now))
 		e->moved |= AT_MOVED_VRF;
+	if (!e->n_targets)
+		return;
 	l->dark &= l->known;
 	if (was == l->known && !((old->flags ^ now->flags) & WAY_FLAGS) &&
 	    old->master == now->master && !strncmp(old->name, now->name, AT_NAME_LEN))
@@ -138,7 +142,7 @@ void at_moved_link(struct at_engine *e, uint32_t slot, const struct at_link *old
 /* A nexthop object came, went or has another value. */
 void at_moved_nexthop(struct at_engine *e, uint32_t id)
 {
-	if (rests_on_nexthop(e, id))
+	if (e->n_targets && rests_on_nexthop(e, id))
 		e->moved |= AT_MOVED_WAY;
 }
 
@@ -147,6 +151,7 @@ void at_engine_set_grounds(struct at_engine *e, const struct at_grounds *grounds
 	bool was_wide = e->wide;
 	struct link *l;
 	uint32_t i;
+	int f;
 
 	e->grounded = grounds;
 	if (grounds)
@@ -155,7 +160,9 @@ void at_engine_set_grounds(struct at_engine *e, const struct at_grounds *grounds
 		l = &e->links[i];
 		l->dark = l->known && (l->value.flags & AT_LIVE) != AT_LIVE;
 	}
-	e->wide = e->n_targets && (is_open(e, AF_INET) || is_open(e, AF_INET6));
+	for (f = 0; f < 2; f++)
+		e->open[f] = is_open(e, f);
+	e->wide = e->n_targets && (e->open[0] || e->open[1]);
 	e->policies += e->wide != was_wide;
 	e->moves++;
 }

@@ -287,7 +287,8 @@ struct at_engine {
 	uint32_t n_targets;
 	struct at_grounds grounds;
 	bool grounded;	/* `grounds` are known; else everything counts */
-	bool wide;	/* an address of any link may matter to a target */
+	bool open[2];	/* an address of any link may be the next source */
+	bool wide;	/* the same of either family, while there are targets */
 	uint32_t moved; /* AT_MOVED_*, by the record that is applied */
 	uint64_t lookups, vrfs;
 	bool v6_silent_down, name_clash;

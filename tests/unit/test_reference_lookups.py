@@ -178,9 +178,10 @@ def test_a_borrowed_source_may_be_any_address(host: Host, source: Ground, counts
 @pytest.mark.parametrize("flags", [0, DEPRECATED, OPTIMISTIC], ids=["good", "old", "optimistic"])
 def test_a_poor_source_of_ipv6_may_be_replaced_by_any_address(host: Host, flags: int) -> None:
     host.engine.set_targets((host_network("2001:db8:f::7"),))
-    host.engine.set_grounds(Grounds(sources=frozenset({ground("2001:db8::10", 2)})))
-    changed = addr("2001:db8::10/64", 2, flags=flags)
-    assert grows(host, changed) == (flags != 0)
+    grounds = Grounds(sources=frozenset({ground("2001:db8::10", 2)}))
+    host.engine.set_grounds(grounds)
+    assert grows(host, addr("2001:db8::10/64", 2, flags=flags)) == (flags != 0)
+    host.engine.set_grounds(grounds)
     assert grows(host, addr("2001:db8:9::9/64", 3)) == (flags != 0)
 
 

@@ -60,6 +60,7 @@ class Lookups:
         self._grounds: Grounds | None = None
         self._dark: set[int] = set()
         """Links that were not live when the kernel was asked last."""
+        self._open: set[int] = set(_HOST_LENGTH)
         self._state = state
         self._facts = self._look()
 
@@ -80,6 +81,7 @@ class Lookups:
         self._grounds = grounds if known else None
         links = self._state.links.values()
         self._dark = {link.ifindex for link in links if not is_live(link)}
+        self._open = {family for family in _HOST_LENGTH if self._is_open(family)}
 
     def applied(self, record: Record) -> None:
         """After each record."""
@@ -141,10 +143,10 @@ class Lookups:
         if not self._has(key.family):
             return False
         return (
-            self._rests_on_link(key.ifindex)
+            key.family in self._open
+            or self._rests_on_link(key.ifindex)
             or self._is_source(key)
             or self._holds_target(Network(key.family, key.prefixlen, key.local))
-            or self._is_open(key.family)
         )
 
     def _is_source(self, key: AddrKey) -> bool:
@@ -152,7 +154,8 @@ class Lookups:
         return any((s.family, s.address) == (key.family, key.local) for s in sources)
 
     def _is_open(self, family: int) -> bool:
-        """Whether an address of any link may be the next source."""
+        """Whether an address of any link may be the next source, as long as these are the grounds:
+        what makes a source better or worse counts by itself."""
         grounds = self._grounds
         if grounds is None or family in grounds.any_address:
             return True
