@@ -74,6 +74,11 @@ class _RouteMessage(rtmsg):  # type: ignore[misc]
     )
 
 
+# pyroute2 compiles a class once, at its first message, and takes a class for compiled whose parent
+# is: where anybody in this process read a route before, ours would have the parent's names.
+_RouteMessage().compile_nla_table()
+
+
 class _NexthopMessage(nlmsg):  # type: ignore[misc]
     """struct nhmsg, which pyroute2 0.9 does not have."""
 
