@@ -266,7 +266,9 @@ static int receive(struct at_source *s, unsigned limit)
 			s->congested = 0;
 			return 0;
 		}
-		if (size < 0 && errno == ENOBUFS) {
+		/* EMSGSIZE: the kernel could not make a message, larger than it had thought, and tells
+		 * whoever waits for it by an error, once (rtnl_set_sk_err). */
+		if (size < 0 && (errno == ENOBUFS || errno == EMSGSIZE)) {
 			s->counters.overruns++;
 			s->congested = 1;
 			if (s->feed)

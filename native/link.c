@@ -35,6 +35,13 @@ bool at_link_live(const struct at_engine *e, uint32_t ifindex)
 	return slot != AT_NONE && is_live(&e->links[slot].value);
 }
 
+bool at_link_is_vrf(const struct at_engine *e, uint32_t ifindex)
+{
+	uint32_t slot = at_link_find(e, ifindex);
+
+	return slot != AT_NONE && !strcmp(e->links[slot].value.kind, "vrf");
+}
+
 static int grow(struct at_engine *e)
 {
 	uint32_t old = e->links_cap, cap = old ? 2 * old : 4, i;
@@ -165,13 +172,6 @@ static void store(struct at_engine *e, uint32_t slot, const struct at_link *valu
 	at_moved_link(e, slot, &old, was);
 }
 
-static bool is_vrf(const struct at_engine *e, uint32_t ifindex)
-{
-	uint32_t slot = at_link_find(e, ifindex);
-
-	return slot != AT_NONE && !strcmp(e->links[slot].value.kind, "vrf");
-}
-
 static bool name_is_taken(const struct at_engine *e, uint32_t slot)
 {
 	const char *name = e->links[slot].value.name;
@@ -214,7 +214,7 @@ int at_link_put(struct at_engine *e, const struct at_link *value, bool event)
 	was_live = is_live(&old);
 	live = is_live(value);
 	if (was && old.master != value->master &&
-	    (is_vrf(e, old.master) || is_vrf(e, value->master)))
+	    (at_link_is_vrf(e, old.master) || at_link_is_vrf(e, value->master)))
 		at_rule_master(e, value->ifindex);
 	if (!(value->flags & IFF_UP) && (!was || old.flags & IFF_UP))
 		at_rule_down(e, value->ifindex);

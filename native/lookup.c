@@ -121,6 +121,16 @@ static bool moved_vrf(const struct at_link *old, const struct at_link *now)
 				    strncmp(old->name, now->name, AT_NAME_LEN)));
 }
 
+/* Its addresses can be borrowed by other links now, or no longer: those of the same VRF do. IPv4 tells
+ * nothing of the addresses. */
+static bool moved_lender(const struct at_engine *e, const struct at_link *old,
+			 const struct at_link *now)
+{
+	return old->master != now->master &&
+	       (at_link_is_vrf(e, old->master) || at_link_is_vrf(e, now->master)) &&
+	       (is_open(e, AF_INET) || is_open(e, AF_INET6));
+}
+
 /* A link has another value, or none. */
 void at_moved_link(struct at_engine *e, uint32_t slot, const struct at_link *old, bool was)
 {
@@ -135,7 +145,8 @@ void at_moved_link(struct at_engine *e, uint32_t slot, const struct at_link *old
 	if (was == l->known && !((old->flags ^ now->flags) & WAY_FLAGS) &&
 	    old->master == now->master && !strncmp(old->name, now->name, AT_NAME_LEN))
 		return;
-	if (rests_on_link(e, now->ifindex) || (l->dark && (now->flags & AT_LIVE) == AT_LIVE))
+	if (rests_on_link(e, now->ifindex) || (l->dark && (now->flags & AT_LIVE) == AT_LIVE) ||
+	    (was && l->known && moved_lender(e, old, now)))
 		e->moved |= AT_MOVED_WAY;
 }
 

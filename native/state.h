@@ -323,6 +323,7 @@ int at_link_put(struct at_engine *e, const struct at_link *value, bool event);
 int at_link_apply(struct at_engine *e, const struct record *r);
 void at_link_remove(struct at_engine *e, uint32_t slot);
 bool at_link_live(const struct at_engine *e, uint32_t ifindex);
+bool at_link_is_vrf(const struct at_engine *e, uint32_t ifindex);
 
 /* addr.c */
 void at_addr_clean(const struct at_addr *value, struct at_addr *out);

@@ -6,6 +6,8 @@ import time
 from functools import partial
 from typing import Protocol
 
+from tracker.model import NANOSECONDS
+
 
 class Clock(Protocol):
     """Nanoseconds of three clocks."""
@@ -57,3 +59,10 @@ class VirtualClock:
     def advance_to(self, boot_ns: int) -> None:
         """Move on to `boot_ns`; a time in the past changes nothing."""
         self._boot_ns = max(self._boot_ns, boot_ns)
+
+
+def rfc3339(wall_ns: int) -> str:
+    """CLOCK_REALTIME in nanoseconds as RFC 3339 in UTC, with microseconds."""
+    seconds, rest = divmod(wall_ns, NANOSECONDS)
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{stamp}.{rest // 1000:06d}Z"

@@ -6,9 +6,11 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TextIO, cast
 
+from tracker.clock import rfc3339
 from tracker.model import NANOSECONDS, Change
 from tracker.printable import printable
 
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
     from tracker.sink import Sink
+
+
+_AT = "said_at"
+"""Of a line that waited: when it was said, CLOCK_REALTIME in nanoseconds."""
 
 
 class _Unfailing:
@@ -77,7 +83,7 @@ class Log:
         if self._logger is None:
             with self._starting:
                 if self._logger is None:
-                    self._waiting.append((level, event, about))
+                    self._waiting.append((level, event, about | {_AT: time.time_ns()}))
                     return
         getattr(self._logger, level)(event, **about)
 
@@ -102,7 +108,7 @@ def _structlog(stream: TextIO | Sink, *, verbose: bool, colours: bool) -> Filter
     if stream.isatty():
         render = [
             _printable,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+            _stamp_clock,
             structlog.dev.ConsoleRenderer(
                 colors=colours,
                 sort_keys=False,
@@ -111,7 +117,7 @@ def _structlog(stream: TextIO | Sink, *, verbose: bool, colours: bool) -> Filter
         ]
     else:
         render = [
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _stamp,
             structlog.processors.dict_tracebacks,
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ]
@@ -141,6 +147,22 @@ def log_change(log: Log, change: Change) -> None:
     if cause is not None and cause.process is not None:
         about |= {"process": cause.process, "pid": cause.pid, "attribution": cause.attribution}
     log.info("primary address changed", **about, seconds=change.took_ns / NANOSECONDS)
+
+
+def _said(event: EventDict) -> int:
+    said: int = event.pop(_AT, 0)
+    return said or time.time_ns()
+
+
+def _stamp_clock(_logger: object, _method: str, event: EventDict) -> EventDict:
+    at = time.localtime(_said(event) // NANOSECONDS)
+    event["timestamp"] = time.strftime("%H:%M:%S", at)
+    return event
+
+
+def _stamp(_logger: object, _method: str, event: EventDict) -> EventDict:
+    event["timestamp"] = rfc3339(_said(event))
+    return event
 
 
 def _printable(_logger: object, _method: str, event: EventDict) -> EventDict:

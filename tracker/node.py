@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tracker.address import contains, family_of, parse, parse_network
+from tracker.clock import rfc3339
 from tracker.config import Networks
-from tracker.model import FAMILIES, NANOSECONDS, Choice, Decision, Network, Row
+from tracker.model import FAMILIES, Choice, Decision, Network, Row
 from tracker.nodeip.addresses import (
     EXTERNAL_IP,
     HOSTNAME,
@@ -96,13 +96,6 @@ def address_lists(addresses: Sequence[NodeAddress], preferred: Iterable[str]) ->
 
 def _plain(addresses: Iterable[NodeAddress]) -> list[dict[str, str]]:
     return [{"type": kind, "address": address} for kind, address in addresses]
-
-
-def rfc3339(wall_ns: int) -> str:
-    """CLOCK_REALTIME in nanoseconds as RFC 3339 in UTC, with microseconds."""
-    seconds, rest = divmod(wall_ns, NANOSECONDS)
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    return f"{stamp}.{rest // 1000:06d}Z"
 
 
 def _ordered(decision: Decision, choices: dict[str, Choice]) -> list[Choice]:

@@ -137,6 +137,8 @@ class Session:
         self.source.drain()
         self.resync.run(START)
         read()
+        # It may have taken seconds, and left a source that has read nothing meanwhile.
+        self.source.drain()
         self._guide(START)
         self._plan_audit()
         return self._decide()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import threading
 from typing import TYPE_CHECKING, Any
@@ -158,6 +160,28 @@ def test_a_dump_of_a_full_table_finds_the_defaults(host: Namespace, source: Pyro
     resync(fresh)
     assert fresh.engine.counters()["routes"] == 2
     fresh.close()
+
+
+def test_a_message_that_the_kernel_cannot_make_is_a_loss(
+    source: Pyroute2Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resync(source)
+
+    class Failing:
+        """Says so once, as the kernel does."""
+
+        told = False
+
+        def recvfrom(self, *_: int) -> tuple[bytes, tuple[int, int]]:
+            if self.told:
+                raise BlockingIOError
+            self.told = True
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(source, "_socket", Failing())
+        source.drain()
+    assert {dirty.scope for dirty in source.engine.dirty() if dirty.lost} == set(Scope)
 
 
 def test_an_overrun_is_a_loss_and_then_repaired(host: Namespace, source: Pyroute2Source) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import time
+from datetime import datetime
 from typing import Any
 
 from tracker.log import Log, log_change, logger
@@ -112,3 +114,15 @@ def test_lines_wait_until_there_is_time_for_them() -> None:
     log.warning("second")
     log.start()
     assert [line["event"] for line in lines(stream)] == ["first", "second"]
+
+
+def test_a_line_that_waited_has_the_time_at_which_it_was_said() -> None:
+    stream = io.StringIO()
+    log = logger(stream)
+    log.info("first")
+    said = time.time()
+    log.start()
+    log.info("second")
+    first, second = (datetime.fromisoformat(str(line["timestamp"])) for line in lines(stream))
+    assert first.timestamp() <= said < second.timestamp()
+    assert "said_at" not in stream.getvalue()

@@ -55,8 +55,12 @@ def test_an_event_is_applied_and_wakes(kernel: Kernel) -> None:
     assert sum(counters.apply_ns_bucket) == 2
 
 
-def test_an_overrun_is_a_loss_of_everything_and_the_rest_is_read(kernel: Kernel) -> None:
-    kernel.events = [told(addr(1)), errno.ENOBUFS, told(addr(2))]
+@pytest.mark.parametrize("error", [errno.ENOBUFS, errno.EMSGSIZE], ids=errno.errorcode.get)
+def test_an_overrun_is_a_loss_of_everything_and_the_rest_is_read(
+    kernel: Kernel, error: int
+) -> None:
+    """EMSGSIZE: some message was larger than the kernel had thought."""
+    kernel.events = [told(addr(1)), error, told(addr(2))]
     assert kernel.drain() & DIRTY
     seen = events(kernel.applied())
     assert seen == [addr(1), Loss(LossCause.OVERRUN, ALL), addr(2)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracker.clock import rfc3339
 from tracker.config import Networks
 from tracker.model import Cause, Choice, Decision, Reject, Row, State, Tier
-from tracker.node import Scopes, node_document, rfc3339
+from tracker.node import Scopes, node_document
 
 
 def choice(family: str, address: str | None, **other: Any) -> Choice:

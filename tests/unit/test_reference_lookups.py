@@ -175,6 +175,22 @@ def test_a_borrowed_source_may_be_any_address(host: Host, source: Ground, counts
     assert grows(host, addr("198.51.100.11/24", 3)) == counts
 
 
+@pytest.mark.parametrize(
+    ("source", "counts"),
+    [(ground("192.0.2.10", 2), 0), (ground("192.0.2.10", 3), 1)],
+    ids=["of its link", "borrowed"],
+)
+def test_a_link_is_borrowed_from_within_its_vrf_alone(
+    host: Host, source: Ground, counts: int
+) -> None:
+    """IPv4 addresses stay where they are without a word, and no route names the link."""
+    host.send(RED, link(6, "br0", kind="bridge"))
+    host.engine.set_grounds(Grounds(sources=frozenset({source})))
+    assert grows(host, link(2, "eth0", master=5)) == counts
+    assert grows(host, ETH0) == counts
+    assert grows(host, link(2, "eth0", master=6)) == 0
+
+
 @pytest.mark.parametrize("flags", [0, DEPRECATED, OPTIMISTIC], ids=["good", "old", "optimistic"])
 def test_a_poor_source_of_ipv6_may_be_replaced_by_any_address(host: Host, flags: int) -> None:
     host.engine.set_targets((host_network("2001:db8:f::7"),))

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tracker.engine.base import Engine
 
 Way = TypeVar("Way")
-SOURCES = ("auto", "bpf", "netlink", "pyroute2")
-ENGINES = ("auto", "native", "reference")
 FILES = {"bpf": 24, "netlink": 6, "pyroute2": 12}
 """How many more files each source has open at a time, those included that a command reads."""
 RING_BYTES = 1 << 20

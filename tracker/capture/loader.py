@@ -12,8 +12,6 @@ from typing import NamedTuple
 from tracker.capture.process import CAP_PERFMON, OUT_OF_FILES, has, without_sys
 from tracker.errors import FilesError, LoadError, NotPermittedError
 
-LOADERS = ("auto", "libbpf", "bcc")
-
 FILES = Path(__file__).resolve().parents[1] / "bpf"
 """Objects and sources of the programs (bpf/ in a checkout)."""
 

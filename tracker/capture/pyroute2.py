@@ -142,7 +142,8 @@ class Pyroute2Source:
             except InterruptedError:
                 continue
             except OSError as error:
-                if error.errno != errno.ENOBUFS:
+                # EMSGSIZE: the kernel could not make a message, see native/events.c.
+                if error.errno not in {errno.ENOBUFS, errno.EMSGSIZE}:
                     raise UnsupportedError(f"the netlink socket is gone: {error}") from None
                 self._counts["overruns"] += 1
                 self._lose(LossCause.OVERRUN)

@@ -19,10 +19,9 @@ from tracker.cli.follow import (
 )
 from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import console, print_json, wants_table, warn
-from tracker.clock import SystemClock
+from tracker.clock import SystemClock, rfc3339
 from tracker.lastrun import INSTANT
 from tracker.model import Cause
-from tracker.node import rfc3339
 from tracker.session import START
 
 if TYPE_CHECKING:

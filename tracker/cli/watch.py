@@ -8,9 +8,9 @@ from tracker.cli import options
 from tracker.cli.follow import configuration, helpers, open_host, session
 from tracker.cli.limits import COUNT, SECONDS, Limits
 from tracker.cli.output import console, print_json, wants_table
-from tracker.clock import SystemClock
+from tracker.clock import SystemClock, rfc3339
 from tracker.model import State
-from tracker.node import node_document, rfc3339
+from tracker.node import node_document
 
 if TYPE_CHECKING:
     from tracker.cli.options import Arguments

@@ -13,8 +13,6 @@ def _blocks(*texts: str) -> tuple[IPNetwork, ...]:
 
 PRIVATE = _blocks("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 """RFC 1918."""
-SHARED = _blocks("100.64.0.0/10")
-"""RFC 6598: between a provider and its customers."""
 ULA = IPv6Network("fc00::/7")
 """RFC 4193."""
 ULA_LOCAL = IPv6Network("fd00::/8")

@@ -124,6 +124,7 @@ class Lookups:
         return (
             any(map(self._rests_on_link, changed(before.links, now.links)))
             or any(map(self._has_light, changed(before.links, now.links)))
+            or self._moved_lender(before)
             or any(map(self._rests_on_nexthop, changed(before.nexthops, now.nexthops)))
             or any(map(self._may_be_source, changed(before.addresses, now.addresses)))
         )
@@ -134,6 +135,18 @@ class Lookups:
     def _has_light(self, ifindex: int) -> bool:
         """Whether a link that was not live is so now."""
         return ifindex in self._dark and self._state.live(ifindex)
+
+    def _moved_lender(self, before: Facts) -> bool:
+        """Whether addresses of a link can be borrowed by others now, or no longer: those of the
+        same VRF do. IPv4 tells nothing of the addresses."""
+        masters = (
+            {before.links[ifindex][1], link[1]}
+            for ifindex, link in self._facts.links.items()
+            if ifindex in before.links and before.links[ifindex][1] != link[1]
+        )
+        return any(any(map(self._state.is_vrf, each)) for each in masters) and (
+            self._is_open(AF_INET) or self._is_open(AF_INET6)
+        )
 
     def _rests_on_nexthop(self, number: int) -> bool:
         grounds = self._grounds
