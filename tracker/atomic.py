@@ -1,10 +1,11 @@
-"""Files that a reader, or a power cut, never finds half written."""
+"""Files that a reader, or a power cut, never finds half written, and what is in them."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 _MARK = ".tmp-"
@@ -32,6 +33,21 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def read_file(path: Path) -> bytes | None:
+    """What is in a file; None where there is none, or what is there is no file: to open a pipe
+    would wait for somebody who writes to it. Raises OSError.
+    """
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            return file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+    except FileNotFoundError:
+        return None
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def remove_leftovers(directory: Path) -> None:

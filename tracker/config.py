@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tracker.decision import Stability
+from tracker.errors import ConfigError
 from tracker.model import FAMILIES, NANOSECONDS
 
 DEFAULT_PATH = "/etc/addrtracker.toml"
@@ -150,3 +151,13 @@ def load(path: str | None = None) -> Config:
     from tracker.configfile import read  # noqa: PLC0415 - most hosts have no file
 
     return read(path)
+
+
+def load_again(path: str | None) -> Config:
+    """As load(), of what a daemon goes by: of a file, since a pipe says nothing a second time, or
+    keeps whoever opens it waiting.
+    """
+    known = path or DEFAULT_PATH
+    if os.path.exists(known) and not (os.path.isfile(known) or os.path.isdir(known)):
+        raise ConfigError(f"{known}: cannot be read again: it is no file")
+    return load(path)

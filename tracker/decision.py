@@ -97,11 +97,11 @@ class Decider:
         self.reconfigured = False
         """The policy became another one, and what it makes of the address is not settled yet."""
         self._rerouted = False
+        """That policy looks for addresses elsewhere, so paths alone may speak for another one."""
         self._sought = False
         """A policy that looks elsewhere came since the row was decided on."""
         self._rehold = False
         """Another policy came since the hold was looked at."""
-        """That policy looks for addresses elsewhere, so paths alone may speak for another one."""
         self._inherited = last
         self._before = last if last is not None and last.same_boot else None
 

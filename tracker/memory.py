@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from tracker.address import family_of, parse, text
-from tracker.atomic import remove_leftovers, write_atomically
+from tracker.atomic import read_file, remove_leftovers, write_atomically
 from tracker.decision import Remembered
 from tracker.errors import PublishError
 from tracker.lastrun import LastRun
 from tracker.model import NANOSECONDS
+from tracker.printable import quoted
 
 SCHEMA = "addrtracker.state/v1"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_WRONG_MOST = 200
+"""Characters of what is wrong with a file: an error of a decoder has all of it."""
 _GENERATION_END = 1 << 63
 _TIME_END_NS = 253_402_300_800 * NANOSECONDS
 """The year 10000, which no RFC 3339 time can name."""
@@ -46,13 +49,13 @@ class StateFile:
     def load(self) -> LastRun | None:
         """The last run's decision; None if there is none, or none that can be read."""
         try:
-            return self._last_run(json.loads(self.path.read_bytes()))
-        except FileNotFoundError:
-            return None
+            raw = read_file(self.path)
+            return self._last_run(json.loads(raw)) if raw is not None else None
         except OSError as error:
             self._complain(f"{self.path}: {error.strerror}")
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            self._complain(f"{self.path}: not a decision of {SCHEMA}: {error!r}")
+            wrong = quoted(repr(error), _WRONG_MOST)
+            self._complain(f"{self.path}: not a decision of {SCHEMA}: {wrong}")
         return None
 
     def _last_run(self, data: dict[str, Any]) -> LastRun:
@@ -97,18 +100,12 @@ class StateFile:
             if not self._swept:
                 remove_leftovers(self.path.parent)
                 self._swept = True
-            if self._present() == content:
+            if read_file(self.path) == content:
                 return 0
             write_atomically(self.path, content)
         except OSError as error:
             raise PublishError(f"state: {error.filename or self.path}: {error.strerror}") from None
         return 1
-
-    def _present(self) -> bytes | None:
-        try:
-            return self.path.read_bytes()
-        except FileNotFoundError:
-            return None
 
 
 def _remembered(family: str, entry: dict[str, Any], *, same_boot: bool) -> Remembered:

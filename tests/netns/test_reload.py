@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -156,6 +157,21 @@ def test_a_wrong_file_keeps_the_old_configuration(daemon: Daemon, text: str, why
         done.stderr.removeprefix("addrtracker: ").rstrip(),
     )
     assert daemon.document() == before
+    configure(daemon, SLOW + SECOND_LINK)
+    assert reload(daemon).returncode == 0
+    daemon.wait_primary("ipv4", SECOND)
+
+
+def test_a_pipe_is_not_read_again(daemon: Daemon) -> None:
+    path_of(daemon).unlink()
+    os.mkfifo(path_of(daemon))
+    done = reload(daemon)
+    line = f"{path_of(daemon)}: cannot be read again: it is no file"
+    assert (done.returncode, done.stderr) == (2, f"addrtracker: {line}\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    refused = daemon.wait_log(lambda line: "refused" in line["event"], "one line")
+    assert refused["error"] == line
+    path_of(daemon).unlink()
     configure(daemon, SLOW + SECOND_LINK)
     assert reload(daemon).returncode == 0
     daemon.wait_primary("ipv4", SECOND)

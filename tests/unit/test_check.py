@@ -232,6 +232,24 @@ def test_a_wrong_line_in_a_file_is_named(check: Check, tmp_path: Path) -> None:
     assert f"{others}: line 2:" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("10.1.0.0\n", '"10.1.0.0" is not a network'),
+        ("10.1.0.0 10.2.0.0/16\n", '"10.1.0.0" is not a network'),
+        ("berlin:\n", '"berlin:" has no networks'),
+        ("fd00::\n", '"fd00::" has no networks'),
+        ("[\n", '"[" is not a network'),
+    ],
+)
+def test_what_is_no_network_is_no_name(check: Check, tmp_path: Path, text: str, line: str) -> None:
+    others = tmp_path / "others.txt"
+    others.write_text(text)
+    answer = check(FINE, "--other", str(others))
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"addrtracker: {others}: line 1: {line}")
+
+
 def test_text_has_a_line_for_each_finding(check: Check) -> None:
     answer = check('families = ["ipv4"]\nexclude.interfaces = ["eth0"]', "--output", "table")
     lines = answer.out.splitlines()

@@ -183,6 +183,14 @@ def test_rubbish_in_primary_ip_is_written_over(tmp_path: Path) -> None:
     assert contents(tmp_path)["primary-ip"] == "192.0.2.1"
 
 
+@pytest.mark.parametrize("name", ["ipv4", "primary-ip", "node.json", ".boot"])
+def test_a_pipe_in_the_place_of_a_file_is_replaced(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    FilesPublisher(str(tmp_path), boot_id="one").publish(document("192.0.2.1"))
+    assert (tmp_path / name).is_file()
+    assert contents(tmp_path)["ipv4"] == "192.0.2.1"
+
+
 def test_one_file_that_fails_does_not_keep_the_others(tmp_path: Path) -> None:
     (tmp_path / "ipv4").mkdir()
     (tmp_path / "ipv4" / "x").touch()

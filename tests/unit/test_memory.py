@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,20 @@ def test_a_file_of_another_making_is_one_complaint(kept: Kept, raw: bytes) -> No
     kept.path.write_bytes(raw)
     assert kept.file().load() is None
     assert len(kept.complaints) == 1
+
+
+def test_what_is_wrong_is_said_in_a_line(kept: Kept) -> None:
+    kept.path.write_bytes(b"\xff" * 100_000)
+    assert kept.file().load() is None
+    assert len(kept.complaints[0]) < 200 + len(str(kept.path)) + 60
+
+
+def test_nobody_waits_for_a_pipe(kept: Kept) -> None:
+    kept.path.unlink()
+    os.mkfifo(kept.path)
+    assert kept.file().load() is None
+    assert kept.file().publish(kept.file().document(LAST)) == 1
+    assert kept.file().load() == LAST
 
 
 def test_a_file_cut_anywhere_is_one_complaint(kept: Kept) -> None:

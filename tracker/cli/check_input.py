@@ -169,21 +169,30 @@ def others(arguments: Arguments, option: Option, config: Config) -> list[Range]:
 
 
 def _file(path: str) -> list[Range]:
-    """Lines of networks, after the name of their cluster if there is one; "#" begins a comment."""
+    """Lines of networks, after the name of their cluster and a colon if there is one; "#" begins a
+    comment.
+    """
     found = []
     for number, line in enumerate(as_text(read_bytes(path)).splitlines(), 1):
         words = line.partition("#")[0].replace(",", " ").split()
-        name = words.pop(0).rstrip(":") if words and "/" not in words[0] else ""
-        source = f"cluster {name}" if name else path
-        for word in words:
-            try:
-                found.append(Range("other", network(word), source))
-            except ValueError as error:
-                raise InputError(
-                    f"{path}: line {number}: {error}; allowed: networks, after "
-                    "the name of their cluster if there is one"
-                ) from None
+        try:
+            found += _line(words, path)
+        except ValueError as error:
+            raise InputError(
+                f"{path}: line {number}: {error}; allowed: networks, after the name of their "
+                "cluster and a colon if there is one"
+            ) from None
     return found
+
+
+def _line(words: list[str], path: str) -> list[Range]:
+    # Whatever else is no network is a mistake, such as an address without its length.
+    if not words or not words[0].endswith(":"):
+        return [Range("other", network(word), path) for word in words]
+    name, *texts = words
+    if not texts:
+        raise ValueError(f"{values.shown(name)} has no networks")
+    return [Range("other", network(text), f"cluster {name[:-1]}") for text in texts]
 
 
 def free(arguments: Arguments, option: Option, within: Option) -> tuple[int, tuple[IPNetwork, ...]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tracker import presence
 from tracker.cli import follow, options
+from tracker.config import load_again
 from tracker.errors import ConfigError, NotPermittedError, UnreachableError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ PAUSE = 0.02
 
 def run(arguments: Arguments) -> int:
     """0 when the daemon goes by the file as it is now."""
-    config = follow.configuration(arguments)
+    config = load_again(arguments.value("--config") or None)
     follow.policies(config)  # raises what the daemon would raise
     before = _note(config.files)
     if os.path.realpath(before.config) != os.path.realpath(config.path or ""):

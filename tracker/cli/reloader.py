@@ -47,7 +47,7 @@ class Reloader:
 
     def read(self, running: Config) -> tuple[Config, list[tuple[str, object, object]]]:
         """The configuration as it is now, and what differs. Raises ConfigError."""
-        config = configuration.load(self._path)
+        config = configuration.load_again(self._path)
         follow.policies(config)
         differences = list(_differences(effective(running), effective(config)))
         differences += _selections(running, config)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tracker.address import family_of, parse
-from tracker.atomic import remove_leftovers, write_atomically
+from tracker.atomic import read_file, remove_leftovers, write_atomically
 from tracker.errors import PublishError
 from tracker.model import FAMILIES
 
@@ -106,10 +106,7 @@ class FilesPublisher:
         return removed
 
     def _is_of_another_boot(self) -> bool:
-        try:
-            known = (self._directory / BOOT).read_text("ascii", "replace")
-        except FileNotFoundError:
-            return False
+        known = (read_file(self._directory / BOOT) or b"").decode("ascii", "replace")
         return bool(self._boot_id) and known not in {"", self._boot_id}
 
     def _error(self, error: OSError) -> PublishError:
@@ -119,7 +116,7 @@ class FilesPublisher:
 def _present_family(path: Path) -> str | None:
     """The family of the address in primary-ip."""
     try:
-        text = (path / PRIMARY).read_text("ascii")
+        text = (read_file(path / PRIMARY) or b"").decode("ascii")
         parse(text)
     except (OSError, ValueError):
         return None
@@ -149,11 +146,8 @@ def _put(path: Path, files: dict[str, str], unwanted: set[str]) -> tuple[int, OS
 
 def _write(path: Path, content: bytes) -> bool:
     """True if the file had to be written."""
-    try:
-        if path.read_bytes() == content:
-            return False
-    except FileNotFoundError:
-        pass
+    if read_file(path) == content:
+        return False
     write_atomically(path, content)
     return True
 
