@@ -127,8 +127,7 @@ static bool moved_lender(const struct at_engine *e, const struct at_link *old,
 			 const struct at_link *now)
 {
 	return old->master != now->master &&
-	       (at_link_is_vrf(e, old->master) || at_link_is_vrf(e, now->master)) &&
-	       (is_open(e, AF_INET) || is_open(e, AF_INET6));
+	       (at_link_is_vrf(e, old->master) || at_link_is_vrf(e, now->master)) && e->wide;
 }
 
 /* A link has another value, or none. */
