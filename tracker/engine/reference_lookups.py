@@ -144,9 +144,7 @@ class Lookups:
             for ifindex, link in self._facts.links.items()
             if ifindex in before.links and before.links[ifindex][1] != link[1]
         )
-        return any(any(map(self._state.is_vrf, each)) for each in masters) and (
-            self._is_open(AF_INET) or self._is_open(AF_INET6)
-        )
+        return bool(self._open) and any(any(map(self._state.is_vrf, each)) for each in masters)
 
     def _rests_on_nexthop(self, number: int) -> bool:
         grounds = self._grounds
