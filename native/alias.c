@@ -273,29 +273,42 @@ static bool del4(struct at_engine *e, struct rkey *k, const struct record *r)
 	return false;
 }
 
-/* Takes one leg from the first alias that has it. */
+/* The alias that has a leg, one of this type and protocol before others: siblings may differ in both,
+ * and the message shows those of one of them. */
+static uint32_t with_leg(const struct rkey *k, const struct at_route *v, const struct at_leg *leg)
+{
+	uint32_t i, other = AT_NONE;
+
+	for (i = 0; i < k->n; i++) {
+		if (!has_leg(k->alias[i], leg))
+			continue;
+		if (fits6(k->alias[i], v))
+			return i;
+		if (other == AT_NONE)
+			other = i;
+	}
+	return other;
+}
+
 static bool del6_leg(struct at_engine *e, struct rkey *k, const struct at_route *v,
 		     const struct at_leg *leg)
 {
+	uint32_t i = with_leg(k, v, leg), j;
 	struct alias *a;
-	uint32_t i, j;
 
-	for (i = 0; i < k->n; i++) {
-		a = k->alias[i];
-		if (!fits6(a, v) || !has_leg(a, leg))
-			continue;
-		if (!a->nh_id && a->n_legs > 1)
-			doubt(e, k);
-		for (j = 0; !same_hop(&a->legs[j], leg); j++)
-			;
-		a->n_legs--;
-		memmove(a->legs + j, a->legs + j + 1, (a->n_legs - j) * sizeof(a->legs[0]));
-		at_stale(e, k->table, 1);
-		if (!a->n_legs)
-			at_alias_remove(e, k, i);
-		return true;
-	}
-	return false;
+	if (i == AT_NONE)
+		return false;
+	a = k->alias[i];
+	if (!a->nh_id && a->n_legs > 1)
+		doubt(e, k);
+	for (j = 0; !same_hop(&a->legs[j], leg); j++)
+		;
+	a->n_legs--;
+	memmove(a->legs + j, a->legs + j + 1, (a->n_legs - j) * sizeof(a->legs[0]));
+	at_stale(e, k->table, 1);
+	if (!a->n_legs)
+		at_alias_remove(e, k, i);
+	return true;
 }
 
 static bool del6(struct at_engine *e, struct rkey *k, const struct record *r)

@@ -134,6 +134,16 @@ def test_an_equal_ipv4_route_changes_nothing_but_its_preference(bare: Host) -> N
     assert [found.pref for found in stored(bare)] == [0, 1]
 
 
+@pytest.mark.parametrize("named", [(A6, B6), (B6, A6)], ids=["in order", "turned"])
+def test_siblings_of_two_protocols_go_by_what_the_message_shows_of_one(
+    bare: Host, named: tuple[object, ...]
+) -> None:
+    """ip6_route_del() tells of all siblings at once, with the attributes of the first."""
+    bare.send(six(A6, B6, proto=RTPROT_STATIC))
+    bare.send(gone(six(*named, proto=RTPROT_RA)))
+    assert kept(bare) == []
+
+
 def test_an_ipv6_message_updates_the_route_that_has_its_leg(bare: Host) -> None:
     bare.send(six(A6, B6))
     bare.send(six(leg(3, "fe80::b", weight=9), pref=3, src="2001:db8::1", proto=RTPROT_RA))

@@ -160,12 +160,15 @@ def _match_legs(legs: tuple[Leg, ...], named: tuple[Leg, ...]) -> bool:
 
 
 def _delete_leg(aliases: Aliases, named: Alias, gone: Leg) -> Aliases:
-    for position, alias in enumerate(aliases):
-        hops = [_hop(leg) for leg in alias.legs]
-        if _fits(alias, named) and _hop(gone) in hops:
-            at = hops.index(_hop(gone))
-            legs = (*alias.legs[:at], *alias.legs[at + 1 :])
-            if legs:
-                return _put(aliases, position, alias._replace(legs=legs))
-            return (*aliases[:position], *aliases[position + 1 :])
-    return aliases
+    """From an alias of this type and protocol before others: siblings may differ in both, and the
+    message shows those of one of them."""
+    having = [i for i, alias in enumerate(aliases) if _hop(gone) in map(_hop, alias.legs)]
+    if not having:
+        return aliases
+    position = next((i for i in having if _fits(aliases[i], named)), having[0])
+    alias = aliases[position]
+    at = [_hop(leg) for leg in alias.legs].index(_hop(gone))
+    legs = (*alias.legs[:at], *alias.legs[at + 1 :])
+    if legs:
+        return _put(aliases, position, alias._replace(legs=legs))
+    return (*aliases[:position], *aliases[position + 1 :])
