@@ -284,7 +284,7 @@ static uint32_t with_leg(const struct rkey *k, const struct at_route *v, const s
 			continue;
 		if (fits6(k->alias[i], v))
 			return i;
-		if (other == AT_NONE)
+		if (other == AT_NONE && (k->alias[i]->n_legs > 1 || v->n_legs > 1))
 			other = i;
 	}
 	return other;

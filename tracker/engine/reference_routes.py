@@ -163,9 +163,12 @@ def _delete_leg(aliases: Aliases, named: Alias, gone: Leg) -> Aliases:
     """From an alias of this type and protocol before others: siblings may differ in both, and the
     message shows those of one of them."""
     having = [i for i, alias in enumerate(aliases) if _hop(gone) in map(_hop, alias.legs)]
-    if not having:
+    fitting = [i for i in having if _fits(aliases[i], named)] or [
+        i for i in having if max(len(aliases[i].legs), len(named.legs)) > 1
+    ]
+    if not fitting:
         return aliases
-    position = next((i for i in having if _fits(aliases[i], named)), having[0])
+    position = fitting[0]
     alias = aliases[position]
     at = [_hop(leg) for leg in alias.legs].index(_hop(gone))
     legs = (*alias.legs[:at], *alias.legs[at + 1 :])
