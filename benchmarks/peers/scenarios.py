@@ -25,7 +25,7 @@ PAIRS_FLIP_MS = 10
 HOSTS = 500
 PROMOTIONS = 100
 PROMOTION_NETWORK = "198.18.0.0/23"
-TURNS = 3
+TURNS = 2
 SMALL_TURNS = 2
 """Of those that figures are made of: by turns, so that a busy machine is busy for all of them."""
 SHARP_TURNS = 4
