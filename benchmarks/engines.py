@@ -43,6 +43,7 @@ MODES = tuple(_MODES)
 def set_mode(engine: Engine, name: str) -> None:
     """A policy of that mode, as configured and with what is found out in it."""
     given = {"mode": name, **_MODES[name]}
+    # Keywords of many types, by name.
     engine.set_policy(0, policy(families=FAMILIES, **given))  # type: ignore[arg-type]
     if name in {"route-to", "dns"}:
         engine.set_mode_networks(0, tuple(map(host_network, _FOUND)))
@@ -70,6 +71,7 @@ def routes(addresses: int) -> list[Record]:
 
 
 def _default(oif: int, metric: int, **more: int) -> Record:
+    # Numbers by name; mypy thinks of the keywords that are none.
     return build.route(oif=oif, via=GATEWAY, metric=metric, **more)  # type: ignore[arg-type]
 
 

@@ -124,6 +124,7 @@ def test_start(
 def routes(ground: Ground, curves: Curves) -> Points:
     points: Points = {name: [] for name in READERS}
     for count in CHURNED:
+        # mypy cannot infer a lambda with defaults, which bind this round's values.
         for name, taken in processor(ground, lambda n=count: ground.routes(n))[1].items():  # type: ignore[misc]
             points[name].append((count, taken))
     return put(curves, "routes", points)
@@ -133,6 +134,7 @@ def routes(ground: Ground, curves: Curves) -> Points:
 def pairs(ground: Ground, curves: Curves) -> Points:
     points: Points = {name: [] for name in READERS}
     for count in PAIRS:
+        # mypy cannot infer a lambda with defaults, which bind this round's values.
         for name, taken in processor(ground, lambda n=count: ground.links(n))[1].items():  # type: ignore[misc]
             points[name].append((count, taken))
     return put(curves, "pairs", points)
@@ -144,6 +146,7 @@ def rates(ground: Ground, curves: Curves) -> Points:
     points: Points = {name: [] for name in READERS}
     for rate in RATES:
         words = ("rate", "eth0", rate, RATE_SECONDS, IPV4.flipping, 0)
+        # mypy cannot infer a lambda with defaults, which bind this round's values.
         done, taken = processor(ground, lambda words=words: ground.load(*words))  # type: ignore[misc]
         reached = done["sent"] / done["seconds"]
         for name, seconds in taken.items():
@@ -158,6 +161,7 @@ def flips(ground: Ground, curves: Curves) -> Points:
     for every_ms in FLIPS_MS:
         count = RATE_SECONDS * 1000 // every_ms
         words = (count, every_ms)
+        # mypy cannot infer a lambda with defaults, which bind this round's values.
         _, taken = processor(ground, lambda words=words: ground.flips(*words))  # type: ignore[misc]
         for name, seconds in taken.items():
             points[name].append((count / RATE_SECONDS, seconds / RATE_SECONDS))

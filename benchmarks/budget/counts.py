@@ -81,6 +81,7 @@ def read(path: Path) -> Kept:
 
 
 def _amount(value: float | dict[str, object]) -> Amount:
+    # What the file holds was written from an Amount; mypy sees any objects.
     return Amount(**value) if isinstance(value, dict) else Amount(value, {})  # type: ignore[arg-type]
 
 

@@ -71,6 +71,7 @@ def run(peers: Sequence[Peer]) -> list[Row]:
             while waiting and _left(waiting[0]) <= 0:
                 rows.append(_ended(waiting.pop(0)))
         while waiting:
+            # Each has so long to be right, and none is to be disturbed meanwhile.
             time.sleep(max(0.0, _left(waiting[0])))
             rows.append(_ended(waiting.pop(0)))
     finally:

@@ -109,6 +109,7 @@ class Reader:
         while not is_ready(self):
             if self._process.poll() is not None or time.monotonic() > give_up:
                 raise NotStartedError(self._why())
+            # Others tell of themselves by a log or a socket only: this is how often we look.
             time.sleep(STEP_SECONDS / 10)
         return ""
 
@@ -208,6 +209,7 @@ class Reader:
                 return False
             if time.monotonic() > give_up:
                 return False
+            # Quiet is what lasts: nobody tells of it.
             time.sleep(STEP_SECONDS)
             used = self.usage().processor
             if self._is_reading() or used - processor > QUIET_SHARE * quiet:
@@ -263,4 +265,5 @@ def stop(pid: int) -> None:
     """SIGSTOP, and wait until it stands still."""
     os.kill(pid, signal.SIGSTOP)
     while any(_state(task) not in "TtX" for task in _tasks(pid)):
+        # Only who is the parent is told of a stop.
         time.sleep(STEP_SECONDS / 10)

@@ -157,6 +157,7 @@ def test_a_way_over_a_bond_stays_when_a_port_fails(
         router.ip("link set eth1 down")
         two.wait(lambda: two.json("link show eth1")[0]["operstate"] == "DOWN", "a failed port")
         two.ip(f"route add {TARGET}/32 via 192.0.2.1")
+        # There is one: the mode asks.
         session.wait(lambda _: len(session.lookup.asked) > asked)  # type: ignore[union-attr]
         session.rest()
         assert len(session.lookup.asked) == asked + 1

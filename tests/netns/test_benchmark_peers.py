@@ -100,6 +100,7 @@ def test_a_reader_that_ends_by_itself_is_named(ground: Ground) -> None:
     started: list[Reader] = []
 
     def start(ground: Ground, watch: str, directory: Path) -> Reader:
+        # It is a Reader; the type of Peer.start says only that it can be entered.
         started.append(asked.start(ground, watch, directory))  # type: ignore[arg-type]
         return started[-1]
 
